@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 import hocket as hk
-from hocket.cli import kept, schema
+from hocket.cli import kept, options, schema
 from hocket.cli.kept import pieces_line
 
 
@@ -38,9 +38,18 @@ def test_auto_keeps_one_piece_of_each_tree_of_a_broken_network(hocket: Any) -> N
     ],
 )
 def test_others_are_planned_as_a_whole(
-    monkeypatch: pytest.MonkeyPatch, network: str, more: dict[str, Any]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    network: str,
+    more: dict[str, Any],
 ) -> None:
-    def tried(*_: Any, **__: Any) -> Any:
+    def pending() -> options.Meanwhile[hk.Bound]:
+        return options.Meanwhile(lambda: hk.bound(topology, collective))
+
+    tried_with: list[int | None] = []
+
+    def tried(*_: Any, trees: int | None, **__: Any) -> Any:
+        tried_with.append(trees)
         raise AssertionError("it was tried")
 
     monkeypatch.setattr(kept, "pipeline", tried)
@@ -48,11 +57,18 @@ def test_others_are_planned_as_a_whole(
     output = given.pop("output", None)
     topology = hk.topology.as_topology(network)
     collective = hk.collective_on(given["kind"], topology, given["size"], npus=given["npus"])
-    assert kept.chosen(collective, topology, hk.PlanOptions(), output) is None
+    assert kept.chosen(collective, topology, hk.PlanOptions(), output, pending) is None
     line = hk.topology.as_topology("line:600@50GB/s,700ns")
     large = hk.collective_on("all-reduce", line, "1 GB")
     with pytest.raises(AssertionError, match="it was tried"):
-        kept.chosen(large, line, hk.PlanOptions(), None)
+        kept.chosen(large, line, hk.PlanOptions(), None, pending)
+    said = capsys.readouterr().err
+    assert said.startswith("hocket: one piece of each tree: about 306,688 transfers: ")
+    assert said.count("; cheaper: -a ") == 1
+    with pytest.raises(AssertionError, match="it was tried"):
+        kept.chosen(large, line, hk.PlanOptions(time_limit="1 s"), None, pending)
+    assert tried_with == [None, 21]
+    assert "--time-limit: few trees, 21, for lack of time" in capsys.readouterr().err
 
 
 def test_what_was_simulated_is_said() -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -16,6 +17,7 @@ from hocket.cli import run
 from hocket.files import cache
 from hocket.plans import auto, remembered
 from hocket.plans.algorithms import BUILTIN
+from hocket.plans.choice import ChunkChoice
 from hocket.plans.registry import _OWN
 from hocket.plans.selection import ENDS
 
@@ -322,6 +324,45 @@ def test_a_first_plan_is_made_within_the_limit() -> None:
     assert made is not None
     assert (made.ended, made.plans) == ("time", 1)
     assert BUILTIN[made.algorithm].making == "rule"
+
+
+def test_the_best_plan_without_a_search_stands_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    def passed(_: auto._Search) -> None:
+        raise auto._LimitPassedError
+
+    network = hk.topology.load("rail:2x4@50GB/s,1us", failed=["npu0,rail0"])
+    monkeypatch.setattr(auto._Search, "_compared", passed)
+    made = hk.plan("all-reduce", network, size="64 MB", time_limit="60 s").selection
+    assert made is not None
+    assert made.ended == "time"
+    others = []
+    for name, how in BUILTIN.items():
+        if how.making == "rule" and "all-reduce" in how.kinds and name in auto.compared():
+            with suppress(hk.InfeasibleError):
+                plan = hk.plan("all-reduce", network, size="64 MB", algorithm=name, chunks=1)
+                others.append(hk.simulate(plan).time_ps)
+    assert len(others) > 3
+    assert made.time_ps == min(others)
+
+
+def test_who_listens_has_a_plan_before_any_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Heard:
+        times: ClassVar[list[int]] = []
+
+        def __call__(self, stage: str, done: int, total: int) -> None:
+            pass
+
+        def found(self, best: ChunkChoice, bound_ps: int) -> None:
+            assert best.time_ps is not None
+            self.times.append(best.time_ps)
+
+    monkeypatch.setattr(auto, "WORK", 2_000_000)
+    network = NETWORKS["mesh without a link"]
+    heard = hk.plan("all-reduce", network, size="1 MB", progress=Heard(), cache=False)
+    alone = hk.plan("all-reduce", network, size="1 MB", cache=False)
+    assert heard.selection == alone.selection
+    assert len(Heard.times) > 1
+    assert Heard.times[-1] == min(Heard.times)
 
 
 def test_what_a_time_limit_cut_is_not_remembered(kept: Path) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import hocket as hk
+from hocket.plans.pipelined import pipeline
 
 BROKEN = "torus:23x23@50GB/s,700ns"
 
@@ -52,3 +53,12 @@ def test_options_of_others_are_refused() -> None:
 def test_a_time_limit_that_ends_it_is_named() -> None:
     with pytest.raises(hk.InfeasibleError, match=r"trees found no plan within 0\.001 s"):
         hk.plan_pipelined("all-reduce", BROKEN, size="64 MB", time_limit="1 ms")
+
+
+def test_fewer_trees_are_kept_where_so_many_are_named() -> None:
+    topology = hk.topology.load("torus:32x16@50GB/s,1us", failed=["npu0,npu1"])
+    collective = hk.collective_on("all-reduce", topology, "16 MB")
+    made = pipeline(collective, topology, hk.PlanOptions(chunks=4), trees=8)
+    assert made.trees == 8
+    assert len(made.block) == 8 * 2 * 511
+    assert made.bound_ps <= made.time_ps

@@ -213,7 +213,7 @@ mod _core {
     #[pymodule]
     mod pipelined {
         #[pymodule_export]
-        use crate::pipelined::{PyPipelinedPlan, plan_pipelined};
+        use crate::pipelined::{PyPipelinedPlan, kept_among, plan_pipelined};
     }
 
     /// Plans of one NPU's block, that a group shifts to the blocks of all others.

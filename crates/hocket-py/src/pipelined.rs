@@ -23,7 +23,7 @@ pub(crate) struct PyPipelinedPlan {
 /// Grow few trees for an all-reduce and tell when many pieces end; InfeasibleError and SpecError as ``plan``.
 #[pyfunction]
 #[pyo3(signature = (
-    topology, collective, *, pieces, latency, memory_limit, time_limit=None, progress=None
+    topology, collective, *, pieces, latency, memory_limit, trees=None, time_limit=None, progress=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
 pub(crate) fn plan_pipelined(
@@ -33,6 +33,7 @@ pub(crate) fn plan_pipelined(
     pieces: Option<usize>,
     latency: &str,
     memory_limit: u64,
+    trees: Option<u64>,
     time_limit: Option<f64>,
     progress: Option<Listener>,
 ) -> Result<PyPipelinedPlan, CoreError> {
@@ -42,11 +43,18 @@ pub(crate) fn plan_pipelined(
         latency: choose("latency", latency, LATENCIES)?,
     };
     let (on, collective) = (Arc::clone(topology.core()), collective.core().clone());
-    let find = move |watch: &mut dyn Progress| core::pipelined(&on, &collective, &options, watch);
+    let find =
+        move |watch: &mut dyn Progress| core::pipelined(&on, &collective, &options, trees, watch);
     let core = progress::attended_until(py, progress, Limits::new(time_limit, None), find)??;
     Ok(PyPipelinedPlan {
         core: Arc::new(core),
     })
+}
+
+/// Return how many transfers one piece of each tree has among so many NPUs, 2 or more.
+#[pyfunction]
+pub(crate) fn kept_among(npus: u64) -> u64 {
+    core::kept_among(npus.max(2))
 }
 
 #[pymethods]

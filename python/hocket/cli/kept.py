@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from hocket import _core
+from hocket._core.pipelined import kept_among
 from hocket.cli import options
 from hocket.cli.certificate import print_certificates
 from hocket.cli.numbers import share_of
@@ -13,6 +15,7 @@ from hocket.plans.algorithms import heeded
 from hocket.plans.auto import MOST_TRANSFERS as MOST_KEPT
 from hocket.plans.pipelined import NAME as TREES
 from hocket.plans.pipelined import PipelinedPlan, pipeline
+from hocket.plans.sizes import taken
 from hocket.plans.symmetric import MOST_TRANSFERS, NAME, SymmetricPlan, shift
 from hocket.plans.synthesis import PlanOptions
 from hocket.units import format_time_ps
@@ -25,6 +28,12 @@ FAIR = 5
 """How far above the bound trees with many pieces may end [%]: above that, whole plans may be better."""
 FAIR_OF_MANY = 20
 """The same from :data:`MANY_NPUS` on."""
+SECONDS = 0.01
+"""Processor time for each NPU that such trees take: growing, simulating, proving [s]."""
+IN_TIME = 0.5
+"""The share of a time limit that is planned for."""
+FEWEST = 4
+"""Trees at the least, where a time limit allows no more."""
 FEW_BYTES = 1 << 14
 """Bytes for each NPU below which latency decides, not the number of pieces."""
 
@@ -48,10 +57,11 @@ def chosen(
     topology: _core.Topology,
     planning: PlanOptions,
     output: str | None,
+    pending: Callable[[], options.Meanwhile[_core.Bound]],
 ) -> SymmetricPlan | PipelinedPlan | None:
     """Plan for auto where whole plans have too many transfers to keep them one by one.
 
-    Return None if they have not, or if no such plan comes near the bound.
+    Return None if they have not, or if no such plan comes near the bound; `pending` computes that.
     """
     if planning.runtime is not None:
         return None
@@ -64,7 +74,7 @@ def chosen(
         made = _by_symmetry(collective, topology, planning, output)
         if made is not None:
             return made if is_large else None
-    return _along_trees(collective, topology, planning) if may_be_along_trees else None
+    return _along_trees(collective, topology, planning, pending) if may_be_along_trees else None
 
 
 def _by_symmetry(
@@ -92,15 +102,32 @@ def _is_wide(collective: _core.Collective, topology: _core.Topology) -> bool:
 
 
 def _along_trees(
-    collective: _core.Collective, topology: _core.Topology, planning: PlanOptions
+    collective: _core.Collective,
+    topology: _core.Topology,
+    planning: PlanOptions,
+    pending: Callable[[], options.Meanwhile[_core.Bound]],
 ) -> PipelinedPlan | None:
+    kept, seconds = kept_among(topology.npu_count), SECONDS * topology.npu_count
+    given, trees = heeded(TREES, planning), None
+    if planning.seconds is not None and planning.seconds * IN_TIME < seconds:
+        each = kept * planning.seconds * IN_TIME / seconds
+        trees = max(int(each / 2 / (topology.npu_count - 1)), FEWEST)
+        kept, seconds = trees * 2 * (topology.npu_count - 1), planning.seconds
+        options.aside(f"--time-limit: few trees, {trees}, for lack of time; more of it gives more")
+    cost = taken(kept, kept, seconds)
+    options.announce_cost(
+        f"one piece of each tree: {cost}", options.cheaper_than(collective, topology, kept, ())
+    )
     try:
         with options.watching() as watch:
-            made = pipeline(collective, topology, heeded(TREES, planning), progress=watch)
+            bound = pending()
+            made = pipeline(
+                collective, topology, given, progress=watch, bound=bound.result, trees=trees
+            )
     except (InfeasibleError, SpecError):
         return None
     fair = FAIR_OF_MANY if topology.npu_count >= MANY_NPUS else FAIR
-    return made if made.time_ps * 100 <= made.bound_ps * (100 + fair) else None
+    return made if trees is not None or made.time_ps * 100 <= made.bound_ps * (100 + fair) else None
 
 
 def show(made: SymmetricPlan | PipelinedPlan, output: str | None, json: bool) -> None:

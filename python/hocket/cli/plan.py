@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import time
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, ClassVar
 
@@ -141,9 +142,15 @@ def plan(
     if algorithm == SYMMETRIC:
         plan_and_show(collective, topology, planning, output, json)
         return
+    relays = planning.relays
+
+    @cache
+    def pending() -> options.Meanwhile[_core.Bound]:
+        return options.Meanwhile(lambda: _core.bound(topology, collective, relays=relays))
+
     if how == "choice" and task.process_groups is None:
         began = time.monotonic()
-        kept = chosen(collective, topology, planning, output)
+        kept = chosen(collective, topology, planning, output, pending)
         if kept is not None:
             show(kept, output, json)
             return
@@ -151,8 +158,7 @@ def plan(
             left = max(planning.seconds - (time.monotonic() - began), SHORTEST)
             planning = replace(planning, time_limit=min(left, planning.seconds))
     options.announce_plans(collective, topology, [algorithm], planning)
-    relays = planning.relays
-    pending = options.Meanwhile(lambda: _core.bound(topology, collective, relays=relays))
+    meanwhile = pending()
     named = [] if task.process_groups is None else task.named(kind, topology)
     with options.watching() as watch:
         watch.keeps_best = not json
@@ -168,12 +174,13 @@ def plan(
 
         watch.found = keep
         began = time.monotonic()
-        made = choose(collective, topology, algorithm, planning, progress=watch)
+        bounded = meanwhile.result if relays == "sum" else None
+        made = choose(collective, topology, algorithm, planning, progress=watch, bound=bounded)
         greedy = None
         if how == "solver" and not json:
             spent = time.monotonic() - began
             greedy = _by_greedy(collective, topology, planning, spent, watch)
-    bound = pending.result()
+    bound = meanwhile.result()
     bound_ps = bound.time_ps
     if output is not None:
         made.plan.network = network.words()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from hocket import _core
 from hocket.collectives.collective import Progress, tell_best
@@ -56,7 +58,9 @@ _TRANSFERS = 100_000
 _EXACT_WORK = 1_000_000
 _SEEDS = 1_000
 _FOR_FIRST = 1.25
-"""Times the limit that a first plan may take, whose search ends with it: proof and simulation follow."""
+"""Times the limit that a first plan may take, where none stands in for it: proof and simulation follow."""
+_STAND_IN = 100_000
+"""Transfers of all plans that stand in where the search has none: tenths of a second."""
 SPARED = "the search ended before it had a plan"
 """Why an algorithm that may be able to run was left out."""
 
@@ -67,6 +71,7 @@ def best_plan(
     topology: _core.Topology,
     options: PlanOptions,
     progress: Progress | None,
+    bound: Callable[[], _core.Bound] | None = None,
 ) -> ChunkChoice:
     """Try every method, likely winners first, and keep the plan that is simulated to be the fastest.
 
@@ -80,7 +85,8 @@ def best_plan(
     left, what promises most three quarters, and in the end all of it. From 512 NPUs on, plans of more than
     8 million transfers are not made.
     Everything stops at the lower bound, further trials near it. A limit of time is a guard: all stops when
-    it passes. If a quarter more has brought no plan, one is made that needs no search. A choice is
+    it passes. If the search has no plan by then, the best stands in that needs none, below 512 NPUs. Above,
+    such a plan is made if a quarter more has brought none. A choice is
     remembered (:mod:`hocket.plans.remembered`): the same question is answered by the same algorithm, whose
     plan is made and proved again.
 
@@ -88,6 +94,8 @@ def best_plan(
     ----------
     planner
         Makes each plan: it is handed in, since planning by name leads here too.
+    bound
+        Gives the lower bound, where somebody is computing it already.
 
     Returns
     -------
@@ -108,7 +116,7 @@ def best_plan(
         again = None if known is None else _repeated(planner, collective, topology, options, known)
         if again is not None:
             return again
-    made = _Search(planner, collective, topology, options, progress).run()
+    made = _Search(planner, collective, topology, options, progress, bound).run()
     if question is not None and made.plan.selection is not None and made.cut != "time":
         remembered.keep_answer(question, made.plan.selection)
     return made
@@ -176,6 +184,8 @@ class _Search:
         The fastest plan that the runtime cannot execute.
     least
         By greedy's number of chunks, what no timetable of them is faster than [ps].
+    stand_in
+        Who made the best plan that needs no search, and that plan.
     """
 
     planner: Planner
@@ -183,6 +193,7 @@ class _Search:
     topology: _core.Topology
     options: PlanOptions
     progress: Progress | None
+    bound_of: Callable[[], _core.Bound] | None = None
     best: ChunkChoice | None = None
     winner: str = ""
     seed: int = 0
@@ -191,6 +202,7 @@ class _Search:
     late: list[str] = field(default_factory=list)
     misfit: Other | None = None
     least: dict[int | None, int] = field(default_factory=dict)
+    stand_in: tuple[str, ChunkChoice] | None = None
     plans: int = 0
 
     def __post_init__(self) -> None:
@@ -201,9 +213,15 @@ class _Search:
         )
         wide = max(1.0, len(self.collective.npus) / _MANY_NPUS)
         self.work = _core.Work(round(WORK * wide * self.options.share))
-        self.bound = _core.bound(self.topology, self.collective).time_ps
         self.is_large = len(self.collective.npus) >= _MANY_NPUS
         self.close: Ended = "near" if self.is_large else "close"
+
+    @cached_property
+    def bound(self) -> int:
+        """No plan is faster [ps]."""
+        given = self.bound_of
+        bound = _core.bound(self.topology, self.collective) if given is None else given()
+        return bound.time_ps
 
     def run(self) -> ChunkChoice:
         """Try all there is work for, and give the best with how it was chosen.
@@ -214,11 +232,15 @@ class _Search:
             If no method applies.
         """
         ended: Ended
+        self._make_stand_in()
         try:
             ended = self._compared() or self._further()
         except _LimitPassedError:
             ended = "time"
-            if self.best is None:
+            if self.best is None and self.stand_in is not None:
+                name, plan = self.stand_in
+                self._found(name, self.options.seed, plan)
+            elif self.best is None:
                 self._by_rule()
         if time.monotonic() >= self.ends and ended not in ("bound", self.close):
             ended = "time"
@@ -290,19 +312,49 @@ class _Search:
                 self.late.remove(name)
         return "bound" if self._is_optimal() else None
 
+    def _rules(self) -> dict[str, int]:
+        """Return who needs no search, likely winners first, with the transfers of a plan in one slice."""
+        names = [each for each in self._names() if each in BUILTIN]
+        names = [each for each in names if BUILTIN[each].making == "rule"]
+        found = expected(self.collective, self.topology, names, 1)
+        return {name: count for name, (count,) in found.items()}
+
+    def _in_one(self) -> PlanOptions:
+        """Return the options of a plan that needs no search: one slice, unless a number is given."""
+        chunks = self.options.slices(self.collective.size) or 1
+        return replace(self.options, chunks=chunks, chunk_size=None, time_limit=None)
+
+    def _make_stand_in(self) -> None:
+        """Keep the best plan that needs no search, for a limit or a signal that comes before any other."""
+        hears = getattr(self.progress, "found", None)
+        is_wanted = self.options.seconds is not None or hears is not None
+        if self.is_large or not is_wanted or self.options.runtime is not None:
+            return
+        left = _STAND_IN
+        for name, count in self._rules().items():
+            if count > left:
+                continue
+            left -= count
+            given = heeded(name, self._in_one())
+            try:
+                made = self.planner(self.collective, self.topology, name, given, None, None)
+                found = ChunkChoice(made, link_time(made, self.options), given.chunks, (None,))
+            except (InfeasibleError, SimulationError, SpecError):
+                continue
+            best = None if self.stand_in is None else self.stand_in[1]
+            if found.time_ps is not None and found.is_faster_than(best):
+                self.stand_in = name, found
+        if self.stand_in is not None:
+            self.first_ends = self.ends
+            if hears is not None:
+                hears(self.stand_in[1], self.bound)
+
     def _by_rule(self) -> None:
         """Make one plan that needs no search, or else greedy's, whatever it takes."""
         self.ends = self.first_ends = math.inf
-        names = [each for each in self._names() if each in BUILTIN]
-        names = [each for each in names if BUILTIN[each].making == "rule"]
-        sizes = expected(self.collective, self.topology, names, 1)
-        for name in [
-            *sorted(sizes, key=lambda each: sizes[each] > [LARGE]),
-            "greedy",
-        ]:  # by promise
-            chunks = self.options.slices(self.collective.size) or 1
-            given = replace(self.options, chunks=chunks, chunk_size=None, time_limit=None)
-            self._attempt(name, heeded(name, given), self.work.left)
+        sizes = self._rules()
+        for name in [*sorted(sizes, key=lambda each: sizes[each] > LARGE), "greedy"]:  # by promise
+            self._attempt(name, heeded(name, self._in_one()), self.work.left)
             if self.best is not None:
                 return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -128,8 +129,13 @@ def pipeline(
     options: PlanOptions,
     *,
     progress: Progress | None = None,
+    bound: Callable[[], _core.Bound] | None = None,
+    trees: int | None = None,
 ) -> PipelinedPlan:
-    """As :func:`plan_pipelined`, of a collective that is made."""
+    """As :func:`plan_pipelined`, of a collective that is made, along so many trees.
+
+    `bound` gives the bound where somebody is computing it already.
+    """
     check_options(NAME, options)
     with limited(NAME, options, None):
         made = core_plan(
@@ -138,15 +144,16 @@ def pipeline(
             pieces=options.slices(collective.size),
             latency=options.latency_model,
             memory_limit=options.limit_bytes,
+            trees=trees,
             time_limit=options.seconds,
             progress=progress,
         )
-    bound = _core.bound(topology, collective)
+    least = _core.bound(topology, collective) if bound is None else bound()
     block = Plan(made.block)
     return PipelinedPlan(
         time_ps=made.time_ps,
-        bound_ps=bound.time_ps,
-        witness=bound.witness,
+        bound_ps=least.time_ps,
+        witness=least.witness,
         pieces=made.pieces,
         trees=block.chunks,
         simulated=tuple(made.simulated),

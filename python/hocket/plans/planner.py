@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -153,6 +153,7 @@ def choose(
     progress: Progress | None = None,
     timer: Timer | None = None,
     is_timed: bool = True,
+    bound: Callable[[], _core.Bound] | None = None,
 ) -> ChunkChoice:
     """Plan a collective that is made, with the best number of chunks where none is given.
 
@@ -162,6 +163,8 @@ def choose(
     ----------
     timer, is_timed
         See :func:`hocket.plans.choice.fastest`; ``auto`` chooses at link fidelity, whatever times its plan.
+    bound
+        See :func:`hocket.plans.auto.best_plan`.
     """
     _check(collective, topology, algorithm, options)
     if algorithm != "auto":
@@ -176,7 +179,7 @@ def choose(
             timer=timer,
             is_timed=is_timed,
         )
-    best = best_plan(make, collective, topology, options, progress)
+    best = best_plan(make, collective, topology, options, progress, bound)
     return best if timer is None else replace(best, time_ps=timer(best.plan, best.slices))
 
 

@@ -21,7 +21,7 @@ mod time_reversal;
 pub use candidate::{Candidate, Ending};
 pub(crate) use flows::refusal as flows_refusal;
 pub use flows::{FLOWS, FlowPlan, flows};
-pub use pipelined::{Pipelined, pipelined};
+pub use pipelined::{Pipelined, kept_among, pipelined};
 pub(crate) use steiner::steiner_refusal;
 pub use steiner::{STEINER, SteinerOptions, SteinerPlan, steiner};
 pub(crate) use time_reversal::reversed_in_time;

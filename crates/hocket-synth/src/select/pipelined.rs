@@ -68,7 +68,7 @@ impl Pipelined {
     }
 }
 
-/// Plans an all-reduce among all NPUs along few trees with many pieces.
+/// Plans an all-reduce among all NPUs along few trees with many pieces: so many trees, or as many as [`kept_among`] counts.
 ///
 /// # Errors
 /// [`PlanError::NotApplicable`] for another collective, among few NPUs, and where a link leads one way only;
@@ -77,6 +77,7 @@ pub fn pipelined(
     topology: &Arc<Topology>,
     collective: &Collective,
     options: &TreeOptions,
+    trees: Option<u64>,
     progress: &mut dyn Progress,
 ) -> Result<Pipelined, PlanError> {
     let few = TreeOptions {
@@ -92,7 +93,7 @@ pub fn pipelined(
     if on.network.arcs().iter().any(|arc| arc.internal) {
         return Err(refused("a switch has a limit of its own"));
     }
-    on.shared = Some(trees_among(collective.npus().len() as u64));
+    on.shared = Some(trees.unwrap_or_else(|| trees_among(collective.npus().len() as u64)));
     let grown = on.grown(progress)?;
     let shape = match grown.into_iter().next() {
         Some((jobs, rate)) => on.shape(jobs, rate, progress)?,
@@ -129,6 +130,11 @@ pub fn pipelined(
         simulated,
         trees: shape,
     })
+}
+
+/// Returns how many transfers one piece of each tree has that [`pipelined`] plans among so many NPUs.
+pub fn kept_among(npus: u64) -> u64 {
+    trees_among(npus) * 2 * (npus - 1)
 }
 
 /// Returns how many trees share an all-reduce: so many that their first pieces are a plan of half a million transfers, and
@@ -273,7 +279,14 @@ mod tests {
             latency,
             ..TreeOptions::default()
         };
-        pipelined(topology, &all_reduce(topology, size), &options, &mut Silent).expect("trees")
+        pipelined(
+            topology,
+            &all_reduce(topology, size),
+            &options,
+            None,
+            &mut Silent,
+        )
+        .expect("trees")
     }
 
     fn in_full(made: &Pipelined, latency: LatencyModel) -> Time {
@@ -325,17 +338,29 @@ mod tests {
     fn others_are_refused() {
         let small = Arc::new(build::torus(&[4, 4], gb_per_s(50), Time::ZERO).expect("a torus"));
         let options = TreeOptions::default();
-        let found = pipelined(&small, &all_reduce(&small, 1 << 20), &options, &mut Silent);
+        let found = pipelined(
+            &small,
+            &all_reduce(&small, 1 << 20),
+            &options,
+            None,
+            &mut Silent,
+        );
         assert!(matches!(found, Err(PlanError::NotApplicable { .. })));
         let large = Arc::new(network(0));
         let few_bytes = all_reduce(&large, 100);
-        let found = pipelined(&large, &few_bytes, &options, &mut Silent);
+        let found = pipelined(&large, &few_bytes, &options, None, &mut Silent);
         assert!(matches!(found, Err(PlanError::NotApplicable { .. })));
         let options = TreeOptions {
             pieces: Some(1_000_000),
             ..TreeOptions::default()
         };
-        let found = pipelined(&large, &all_reduce(&large, 1 << 20), &options, &mut Silent);
+        let found = pipelined(
+            &large,
+            &all_reduce(&large, 1 << 20),
+            &options,
+            None,
+            &mut Silent,
+        );
         assert!(matches!(found, Err(PlanError::NotApplicable { .. })));
     }
 
@@ -363,7 +388,7 @@ mod tests {
             let topology = Arc::new(topology);
             let options = TreeOptions::default();
             let all = all_reduce(&topology, 1 << 30);
-            let found = pipelined(&topology, &all, &options, &mut Silent);
+            let found = pipelined(&topology, &all, &options, None, &mut Silent);
             assert!(matches!(found, Err(PlanError::NotApplicable { .. })));
         }
     }
