@@ -346,8 +346,11 @@ class _Search:
                 self.stand_in = name, found
         if self.stand_in is not None:
             self.first_ends = self.ends
+            name, found = self.stand_in
             if hears is not None:
-                hears(self.stand_in[1], self.bound)
+                hears(found, self.bound)
+            if found.time_ps is not None:
+                self._tell(name, found.time_ps)
 
     def _by_rule(self) -> None:
         """Make one plan that needs no search, or else greedy's, whatever it takes."""
@@ -476,8 +479,12 @@ class _Search:
                 hears(found, self.bound)
         best = self.best
         if best is not None and best.time_ps is not None:
-            text = f"best {self.winner} {format_time_ps(best.time_ps)}, bound {format_time_ps(self.bound)}"
-            tell_best(self.progress, text, self.work.spent, self.work.spent + self.work.left)
+            self._tell(self.winner, best.time_ps)
+
+    def _tell(self, name: str, time_ps: int) -> None:
+        """Report the best time so far."""
+        text = f"best {name} {format_time_ps(time_ps)}, bound {format_time_ps(self.bound)}"
+        tell_best(self.progress, text, self.work.spent, self.work.spent + self.work.left)
 
     def _watch(self, stage: str, done: int, total: int) -> None:
         """Stop what goes on where the limit has passed."""
