@@ -98,7 +98,7 @@ def test_predictions_say_what_slow_nics_may_cost() -> None:
     found = hk.predict("all-gather", slow, sizes=["1 MiB", "1 GiB"], profile=whole.profile)
     ring = hk.compare("all-gather", slow, size="1 GiB", algorithms=["nccl-ring"]).best.run
     assert not whole.notes
-    assert 1.1 < found.times[1].seconds / whole.times[0].seconds < 1.2
+    assert 1.05 < found.times[1].seconds / whole.times[0].seconds < 1.2
     (note,) = found.notes
     assert "the slowest has 0.25 GB/s: a node sends 175 GB/s if NCCL knows" in note
     said = float(note.rpartition("takes ")[2].removesuffix(" ms")) * 1e-3

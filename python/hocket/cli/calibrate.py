@@ -23,10 +23,11 @@ from hocket.fitting.constants import Fitted
 from hocket.fitting.errors import Band, summaries, summary_of
 from hocket.nccl.gpus import check_gpu, other_gpu
 from hocket.profiles.cost_model import CONSTANTS, cells_of, times
+from hocket.profiles.expected import band_of
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.hardware import Hardware, hardware_of
 from hocket.profiles.measurement import MeasuredSeries, oddities, read_measurements
-from hocket.profiles.profile import Profile, load_profile, profile_of
+from hocket.profiles.profile import Profile, load_profile, profile_for, profile_of
 from hocket.profiles.section import with_profile
 from hocket.telemetry.expected import TELLING
 from hocket.telemetry.verdict import TOLERANCES
@@ -41,6 +42,11 @@ from hocket.units import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from hocket._core import Topology
+
+_FEWEST = 5
+"""Times kept back in a band of sizes from which on their errors are those of the machine."""
 
 
 def calibrate(
@@ -85,19 +91,24 @@ def calibrate(
     if output is not None:
         source = _text_of(topology, spec)
     network = build_topology(spec)
-    hardware = hardware_of(network)
+    nodes = max(len(network.groups), 1)
+    hardware = hardware_of(network, may_be_alone=True)
+    if usual is not None:
+        hardware = usual.hardware(hardware, nodes)
     sweeps = [_usable(read_measurements(each), each, in_place=in_place) for each in measured]
     for sweep in sweeps:
         wrong = None if gpu is None else other_gpu(sweep.facts.get("device", ""), gpu)
         if wrong is not None:
             options.aside(f"{sweep.name}: {wrong}, so another machine may have been measured")
-    _check(sweeps, network.npu_count, max(len(network.groups), 1))
+    _check(sweeps, network.npu_count, nodes)
     priors = None if prior is None else load_profile(prior).values
     # A machine's own data weighs more than the family that priors were taken from.
     width = 2.0 if prior is None else 1.0
     found = fit([(each, hardware) for each in sweeps], FitOptions(width=width, priors=priors))
     fitted_to = {sweep.name: sweep.digest for sweep in sweeps}
     profile = Profile.of_fit(spec.name, found, _sources(sweeps), fitted_to)
+    box, fabric = _classes(network, spec, usual)
+    profile = replace(profile, errors=_kept_back(found), box=box, fabric=fabric)
     ratios = None if usual is None else _ratios(sweeps, hardware, usual)
     if output is not None:
         write_text(Path(output), with_profile(source, profile.as_yaml()))
@@ -118,6 +129,27 @@ def calibrate(
     _print(found, sweeps, profile, usual, ratios, output)
 
 
+def _kept_back(found: Fit) -> dict[str, tuple[float, float]]:
+    """Return the errors of sizes kept back, median and 90th percentile by band, where there are enough."""
+    bands: dict[str, list[float]] = {}
+    for row, held, error in zip(found.rows, found.held, found.errors, strict=True):
+        if held:
+            bands.setdefault(band_of(row.size), []).append(float(error))
+    summaries = {band: summary_of(np.array(errors)) for band, errors in bands.items()}
+    return {
+        band: (each.median, each.p90) for band, each in summaries.items() if each.rows >= _FEWEST
+    }
+
+
+def _classes(network: Topology, spec: TopologySpec, usual: Profile | None) -> tuple[str, str]:
+    """Return the box and fabric of the machine: those of its profile, or else those that its links show."""
+    try:
+        known = usual or profile_for(network, spec)
+    except SpecError:
+        return "", ""
+    return known.box, known.fabric
+
+
 def _usual(spec: TopologySpec, prior: str | None) -> Profile | None:
     """Return the profile of such machines: the topology's own, or the one to start from."""
     if spec.profile is not None:
@@ -133,8 +165,8 @@ def _ratios(
     for sweep in sweeps:
         cells = cells_of(sweep.rows, hardware)
         measured = np.array([row.seconds for row in sweep]) * 1e6
-        own = usual.launch_per_npu * cells.npus * (cells.nodes == 1)
-        launch = usual.launching() + own
+        launch = np.array([usual.launching_all(row.npus, row.nodes) for row in sweep])
+        own = launch - usual.launching()
         told = int(measured.argmin())
         if sweep.rows[told].size <= TELLING:
             work = times(cells, usual.values, np.zeros(len(measured)))

@@ -11,13 +11,16 @@ from hocket.cli.numbers import BUSBW
 from hocket.cli.table import Table
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import listed
+from hocket.profiles.expected import ExpectedError
 from hocket.profiles.prediction import Prediction
 from hocket.profiles.prediction import predict as predict_times
-from hocket.profiles.profile import load_profile, profile_of
+from hocket.profiles.profile import load_profile, profile_for
 from hocket.topology.build import build_topology
 from hocket.units import format_size
 
 _SIZES = "1K:4G:x4"
+_WIDE = 0.25
+"""Share of a time beyond which an expected error is wide."""
 
 
 def predict(
@@ -31,7 +34,7 @@ def predict(
         Option(
             "--profile",
             metavar="PROFILE",
-            help="A shipped profile, or a topology file with one. Default: the network's own.",
+            help="Box and fabric, as h100+ib,nvls=off, a shipped profile, or a topology file with one.",
         ),
     ] = None,
     launch: Annotated[
@@ -48,14 +51,23 @@ def predict(
     For example: hocket predict all-reduce --topology hgx_h200_8gpu --sizes 8K:4G:x8
     """
     spec = network.spec()
-    used = profile_of(spec) if profile is None else load_profile(profile)
+    built = build_topology(spec)
+    used = profile_for(built, spec) if profile is None else load_profile(profile)
     given = [*(size or []), *([] if sizes is None else [sizes])]
     asked = sizes_of(given or [_SIZES], field="--size")
-    found = predict_times(kind, build_topology(spec), sizes=asked, profile=used, launch=launch)
+    found = predict_times(kind, built, sizes=asked, profile=used, launch=launch)
     if json:
         options.print_result("prediction", found.to_dict())
         return
     _print(found, spec.name)
+
+
+def _expected(each: ExpectedError) -> str:
+    """Return how far predictions are off, and what would narrow it."""
+    who = f"{each.owners} owners" if each.times else "sizes of it kept back"
+    line = f"{each.sizes}: within {each.within:.0%} for 9 of 10 ({each.of}, {who})"
+    wide = "; hocket calibrate narrows it" if each.times and each.within > _WIDE else ""
+    return line + wide
 
 
 def _print(found: Prediction, name: str) -> None:
@@ -68,6 +80,8 @@ def _print(found: Prediction, name: str) -> None:
     table.add_rows(found.times, rates=BUSBW)
     console.print(table)
     console.print(f"profile {found.profile.name}, launched in {found.launch:.3g} us")
+    for error in found.expected:
+        console.print(_expected(error))
     console.note(
         "launch and kernels are in each time; hocket compare simulates plans on links alone"
     )

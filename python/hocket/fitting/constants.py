@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from hocket._results import Result
 
 _DIGITS = 4
+_SEEN = 0.7
+"""A constant is told by the data where its deviation is less than this share of its prior's."""
+_90 = 1.645
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,12 @@ class Fitted(Result):
     low: float = math.nan
     high: float = math.nan
     is_seen: bool = True
+
+    @classmethod
+    def between(cls, at: float, far: float, wide: float) -> Fitted:
+        """Make it of the logarithm that a fit gives, with its standard deviation and that of its prior."""
+        low, high = (math.exp(at + side * _90 * far) for side in (-1, 1))
+        return cls(math.exp(at), low, high, far < _SEEN * wide)
 
     @classmethod
     def read(cls, parts: Sequence[float]) -> Fitted:

@@ -23,9 +23,6 @@ _LINEAR_FROM = 0.1
 """Residual from which on it counts by its size."""
 _NOISE = 0.05
 """Standard deviation of a measurement's logarithm."""
-_SEEN = 0.7
-"""A constant is told by the data where its deviation is less than this share of its prior's."""
-_90 = 1.645
 
 
 def kept_back(sizes: Sequence[int], sweeps: Sequence[Hashable]) -> NDArray[np.bool_]:
@@ -46,6 +43,14 @@ def bent(off: Floats) -> Floats:
     far = np.sign(off) * np.sqrt(np.maximum(2 * _LINEAR_FROM * size - _LINEAR_FROM**2, 0.0))
     counted: Floats = np.where(size <= _LINEAR_FROM, off, far) / _NOISE
     return counted
+
+
+def _steepness(off: Floats) -> Floats:
+    """Return how :func:`bent` changes with residuals."""
+    size = np.abs(off)
+    far = np.sqrt(np.maximum(2 * _LINEAR_FROM * size - _LINEAR_FROM**2, _LINEAR_FROM**2))
+    steep: Floats = np.where(size <= _LINEAR_FROM, 1.0, _LINEAR_FROM / far) / _NOISE
+    return steep
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,9 @@ def solve(
     steps: int,
     start: Floats | None = None,
     slope: float | None = None,
+    slopes: Callable[[Floats], Floats] | None = None,
+    weights: Floats | None = None,
+    enough: float = 1e-8,
 ) -> Solved:
     """Find the constants with which a law is nearest to what was measured, each with a log-normal prior.
 
@@ -90,6 +98,13 @@ def solve(
         Where to begin; at the prior, if it is not given.
     slope
         Step of a logarithm with which slopes are taken, where times are not smooth.
+    slopes
+        Gives how `off` changes with the logarithms of constants, (rows, constants), where that costs less
+        than to evaluate `off` once for each.
+    weights
+        What each residual counts, (rows,); 1 each, if it is not given.
+    enough
+        It ends where a step changes less than this share of the sum of squares, or of the constants.
 
     Raises
     ------
@@ -102,27 +117,32 @@ def solve(
         why = "constants are fitted by SciPy, which is not installed"
         raise SpecError(None, why, "pip install 'hocket[fit]'") from None
 
+    counted: Floats | float = 1.0 if weights is None else weights
+
     def residuals(point: Floats) -> Floats:
-        return np.concatenate([bent(off(point)), (point - prior) / width])
+        return np.concatenate([bent(off(point)) * counted, (point - prior) / width])
+
+    def steep(point: Floats) -> Floats:
+        assert slopes is not None
+        rows = slopes(point) * (_steepness(off(point)) * counted)[:, None]
+        return np.vstack([rows, np.diag(1 / width)])
 
     found = least_squares(
         residuals,
         prior if start is None else start,
         method="trf",
-        x_scale="jac",
+        x_scale="jac" if slopes is None else width,
+        jac="2-point" if slopes is None else steep,
         diff_step=None if slope is None else [slope] * len(prior),
         max_nfev=steps,
+        ftol=enough,
+        xtol=enough,
     )
-    slopes = np.asarray(found.jac)
-    covariance: Floats = np.linalg.pinv(slopes.T @ slopes)
+    jacobian = np.asarray(found.jac)
+    covariance: Floats = np.linalg.pinv(jacobian.T @ jacobian)
     deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     constants = (
-        Fitted(
-            float(np.exp(at)),
-            float(np.exp(at - _90 * far)),
-            float(np.exp(at + _90 * far)),
-            bool(far < _SEEN * wide),
-        )
+        Fitted.between(float(at), float(far), float(wide))
         for at, far, wide in zip(found.x, deviation, width, strict=True)
     )
     return Solved(np.asarray(found.x), covariance, tuple(constants))

@@ -51,6 +51,12 @@ class Hardware:
         NCCL counts it, of PCI Express its share and of links between processors all [bytes/s]; 0 elsewhere.
     slowest
         What a node sends if all its NICs send no more than the slowest [bytes/s]; 0 if all are alike.
+    sums_between
+        Whether switches between nodes sum (SHARP).
+    by_processor
+        Whether processors serve the NICs (sockets).
+    without
+        Protocols that are not used: ``"ll"``, ``"ll128"``.
     spread, nic_spread
         What an NPU sends to all others of its node alike at most, and a node to all others [bytes/s]; 0:
         as `bandwidth` and `nic_bandwidth`.
@@ -67,6 +73,9 @@ class Hardware:
     spread: float = 0.0
     nic_spread: float = 0.0
     slowest: float = 0.0
+    sums_between: bool = False
+    by_processor: bool = False
+    without: tuple[str, ...] = ()
 
     @property
     def about_nics(self) -> str | None:
@@ -87,18 +96,20 @@ class Hardware:
 
 def hardware_for(kind: str, topology: Topology) -> Hardware:
     """Do as :func:`hardware_of`; for an all-to-all say also what NPUs send to all others alike."""
-    found = hardware_of(topology)
+    found = hardware_of(topology, may_be_alone=True)
     if kind != "all-to-all":
         return found
     nodes = _Nodes(topology)
     inside = [nodes.spread(number) for number in nodes.unlike() if len(nodes.groups[number]) > 1]
     between = nodes.spread_between() if len(nodes.groups) > 1 else 0.0
     return replace(
-        found, spread=min(found.bandwidth, *inside), nic_spread=min(found.nic_bandwidth, between)
+        found,
+        spread=min([found.bandwidth, *inside]),
+        nic_spread=min(found.nic_bandwidth, between),
     )
 
 
-def hardware_of(topology: Topology) -> Hardware:
+def hardware_of(topology: Topology, *, may_be_alone: bool = False) -> Hardware:
     """Read off a topology what the law needs: of the slowest NPU and the slowest node.
 
     The bandwidth of an NPU is a maximum flow from it to the others of its node, or from them to it where
@@ -111,16 +122,28 @@ def hardware_of(topology: Topology) -> Hardware:
     channels carry that all send as much. NPUs and nodes
     that are alike are looked at once. A topology that states no nodes (``groups:``) is one node.
 
+    Parameters
+    ----------
+    topology
+        The machine.
+    may_be_alone
+        Whether each node may have a single NPU; nothing moves inside nodes then, and `bandwidth` is that of
+        the NICs.
+
     Raises
     ------
     InfeasibleError
         If all nodes have one NPU alone, or some NPU does not reach another.
     """
     nodes = _Nodes(topology)
-    if max(map(len, nodes.groups)) < 2:
+    is_alone = max(map(len, nodes.groups)) < 2
+    if is_alone and not (may_be_alone and len(nodes.groups) > 1):
         right = "give a topology with two or more on each node, or say by groups which form one"
         raise InfeasibleError(None, "its nodes have a single NPU", right)
     nodes.check_joined(topology)
+    if is_alone:
+        nics, slowest = nodes.between()
+        return Hardware(nics, nics, npus=1, nics=nodes.leaving(), slowest=slowest)
     found = [nodes.inside(number, npu) for number, npu in nodes.unlike_npus()]
     cuts = [
         nodes.narrowest(number, min(found))

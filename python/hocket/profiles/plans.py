@@ -93,9 +93,7 @@ def predict_plan(
     if protocol is not None:
         one_of("protocol", protocol, PROTOCOLS)
     nodes = _nodes(plan)
-    start = used.launching(launch)
-    if nodes == 1:
-        start += used.launch_per_npu * len(plan.collective.npus)
+    start = used.launching_all(len(plan.collective.npus), nodes, launch)
     frame = plan.to_frame()
     by_switches = ends_at_switches(plan)
     if by_switches and protocol not in (None, "simple"):

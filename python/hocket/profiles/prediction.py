@@ -16,9 +16,10 @@ from hocket.collectives.collective import KINDS as COLLECTIVES
 from hocket.collectives.collective import collective_on
 from hocket.collectives.sizes import sizes_of
 from hocket.profiles.cost_model import KINDS, bus_factors, cells_of, times, ways_of
+from hocket.profiles.expected import ExpectedError
 from hocket.profiles.hardware import Hardware, hardware_for
 from hocket.profiles.measurement import Measurement
-from hocket.profiles.profile import Profile, as_profile, profile_of, why_below
+from hocket.profiles.profile import Profile, as_profile, profile_for, why_below
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.text import from_text
 from hocket.units import format_size, format_time_ps
@@ -43,6 +44,8 @@ class PredictedTime(Result):
         What of it launching alone would take; near 1, the size hardly matters.
     busbw
         By the definitions of nccl-tests [bytes/s].
+    within
+        How far from it 9 of 10 machines like this are, as a share of what they take.
     below_bound
         Why it stands below the bound on any plan; ``None`` where it does not.
     """
@@ -53,6 +56,7 @@ class PredictedTime(Result):
     protocol: str = field(metadata=said(column=Column("protocol")))
     launch_share: float = field(metadata=said(column=Column("launch")))
     busbw: float = field(metadata=said("busbw_bytes_per_s", column=Column("busbw", after="time_s")))
+    within: float = field(metadata=said(column=Column("9 of 10 within", decimals=0, leaves=0)))
     below_bound: str | None = None
 
 
@@ -70,6 +74,8 @@ class Prediction(TableResult):
         What launching takes [us].
     times
         One for each size.
+    expected
+        How far predictions of machines like this were off, small sizes first.
     notes
         What was assumed.
     """
@@ -82,6 +88,7 @@ class Prediction(TableResult):
     profile: Profile = field(metadata=said(of=name_of))
     launch: float = field(metadata=said("launch_us"))
     times: tuple[PredictedTime, ...]
+    expected: tuple[ExpectedError, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -105,8 +112,9 @@ def predict(
     sizes
         As nccl-tests states them: a size, a list of sizes, or text as ``"8K:1G:x4"``.
     profile
-        Constants of the machine: a shipped profile, a topology file that has one, or by default that of
-        the topology, if it is given as text.
+        Constants of the machine: a shipped profile, as ``"a100-infiniband"``, a box on a fabric with what
+        else is known, as ``"h100+ib,nvls=off"``, or a topology file that has one; by default that of the
+        topology, or else of the classes that its links show.
     launch
         Kind of program, of those that the profile has; by default its first.
 
@@ -124,11 +132,14 @@ def predict(
     >>> found.times[0].algorithm
     'nvls'
     """
-    if profile is None and isinstance(topology, str | PathLike):
-        used = profile_of(from_text(str(topology), bandwidth=None, latency=None, option="topology"))
-    else:
-        used = as_profile(profile)
     network = as_topology(topology)
+    if profile is not None:
+        used = as_profile(profile)
+    elif isinstance(topology, str | PathLike):
+        spec = from_text(str(topology), bandwidth=None, latency=None, option="topology")
+        used = profile_for(network, spec)
+    else:
+        used = profile_for(network)
     nodes = max(len(network.groups), 1)
     read = sizes_of(sizes, field="sizes")
     one_of("kind", kind, KINDS)
@@ -161,11 +172,9 @@ def predict_on(
 ) -> Prediction:
     """Do as :func:`predict`, for a machine by its bandwidths."""
     one_of("kind", kind, KINDS)
-    start = profile.launching(launch)
-    if nodes == 1:
-        start += profile.launch_per_npu * npus
+    start = profile.launching_all(npus, nodes, launch)
     rows = [Measurement(kind, npus, nodes, size, 1.0) for size in sizes]
-    cells = cells_of(rows, hardware)
+    cells = cells_of(rows, profile.hardware(hardware, nodes))
     values = profile.values
     ways = ways_of(cells, values)
     names = list(ways)
@@ -179,7 +188,9 @@ def predict_on(
             *names[int(way)],
             float(start / took),
             float(size * factor / took) * 1e6,
+            profile.expected(nodes, size).within,
         )
         for size, took, way, factor in zip(sizes, found, quickest, factors, strict=True)
     )
-    return Prediction(kind, npus, nodes, profile, start, made)
+    errors = dict.fromkeys(profile.expected(nodes, size) for size in sorted(sizes))
+    return Prediction(kind, npus, nodes, profile, start, made, tuple(errors))

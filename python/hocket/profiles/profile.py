@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
 from hocket._checks import did_you_mean, instance_of, one_of
-from hocket._core import Bound
+from hocket._core import Bound, Topology
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.fitting.constants import Constant, Fitted, digits, values_of
 from hocket.profiles.block_constants import BLOCK_CONSTANTS
+from hocket.profiles.classes import BOXES, FABRICS, Fabric
 from hocket.profiles.cost_model import CONSTANTS, launch_behind
+from hocket.profiles.expected import ExpectedError, band_of, evidence
+from hocket.profiles.facts import NOTHING, Facts, read_facts
 from hocket.profiles.fit import Fit
+from hocket.profiles.hardware import Hardware, hardware_of
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown
 
 _FOLDER = Path(__file__).parent / "shipped"
+_NO_FABRIC = Fabric("")
+_USUAL_FABRIC = "ib"
+_LEAST = 0.95
+"""Share of a class's nominal bandwidth from which on links are those of that class."""
+_HOW = (
+    "name one in its file (profile: h100), give --profile, as h100+ib, or run hocket calibrate; "
+    "docs/machines.md lists boxes and fabrics"
+)
 _HIDDEN = 0.01
 """Microseconds below which a launch is hidden behind the kernel before."""
 
@@ -46,6 +58,14 @@ class Profile:
     fitted_to
         The files of measured times that it was fitted to: the start of their SHA-256, by name. Shipped
         profiles name theirs in `source`.
+    box, fabric
+        Classes of its nodes and of what joins them, of :mod:`hocket.profiles.classes`; empty if unknown.
+    errors
+        Of times of this machine that were kept back, by band of sizes: median and 90th percentile.
+    facts
+        What is known of the machine besides.
+    is_composed
+        Whether its constants are those of its classes, not of one machine.
     """
 
     name: str
@@ -55,6 +75,11 @@ class Profile:
     source: tuple[str, ...] = ()
     blocks: Mapping[str, Fitted] = field(default_factory=dict)
     fitted_to: Mapping[str, str] = field(default_factory=dict)
+    box: str = ""
+    fabric: str = ""
+    errors: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    facts: Facts = NOTHING
+    is_composed: bool = False
 
     @property
     def values(self) -> dict[str, float]:
@@ -87,10 +112,51 @@ class Profile:
             raise SpecError(
                 "launch", f"profile {self.name!r} states none", "add one: launch: {mpi: 15}"
             )
+        kind = kind or self.facts.launch
         if kind is None:
             return next(iter(self.launch.values()))
         one_of("launch", kind, list(self.launch))
         return self.launch[kind]
+
+    def launching_all(self, npus: int, nodes: int, kind: str | None = None) -> float:
+        """Return what launching on so many NPUs and nodes takes [us], theirs included."""
+        start = self.launching(kind)
+        is_process = (kind or self.facts.launch or next(iter(self.launch))) == "process"
+        if nodes > 1 or (self.is_composed and not is_process):
+            return start
+        return start + self.launch_per_npu * npus
+
+    def expected(self, nodes: int, size: int) -> ExpectedError:
+        """Return the error to expect of a size [bytes]: that of the machine, or of machines like it."""
+        band = band_of(size)
+        if band in self.errors:
+            return ExpectedError(self.name, band, 1, 0, *self.errors[band])
+        return evidence().expected(self.box, self.fabric, nodes, size)
+
+    def hardware(self, nominal: Hardware, nodes: int) -> Hardware:
+        """Return the hardware of a machine as its fabric and what is known of it have it.
+
+        Raises
+        ------
+        InfeasibleError
+            If nodes have a single NPU, and the profile says nothing of what joins them.
+        """
+        found = replace(
+            nominal,
+            sums=nominal.sums and self.facts.nvls is not False,
+            without=tuple(self.facts.without),
+            sums_between=bool(self.facts.sharp),
+        )
+        if nodes == 1 or self.fabric not in FABRICS:
+            return found
+        fabric = FABRICS[self.fabric]
+        nics = found.nic_bandwidth
+        return replace(
+            found,
+            nic_bandwidth=min(nics, fabric.most) if fabric.most else nics,
+            by_processor=fabric.by_processor,
+            without=tuple({*fabric.without, *found.without}),
+        )
 
     def launch_behind(self, took: float, work: float, own: float) -> float:
         """Return the launch with which work takes so long, within those of its kinds of programs [us].
@@ -121,6 +187,8 @@ class Profile:
     def as_yaml(self) -> str:
         """Write it as the section ``profile:`` of a topology file."""
         lines = ["profile: # times in microseconds, efficiencies as shares of nominal bandwidth"]
+        classes = {"box": self.box, "fabric": self.fabric}
+        lines += [f"  {key}: {value}" for key, value in classes.items() if value]
         if self.source:
             lines += ["  notes:", *(f'    - "{_plain(each)}"' for each in self.source)]
         if self.fitted_to:
@@ -131,8 +199,17 @@ class Profile:
             lines += [f"    {name}: {_launch(value)}" for name, value in self.launch.items()]
         if self.launch_per_npu:
             lines.append(f"  launch_per_npu: {digits(self.launch_per_npu)}")
-        lines.append("  constants: # value, and the ends of its 90 % interval where data tells it")
+        if self.constants:
+            lines.append(
+                "  constants: # value, and the ends of its 90 % interval where data tells it"
+            )
         lines += [f"    {name}: {each.written()}" for name, each in self.constants.items()]
+        if self.errors:
+            lines.append("  errors: # of sizes kept back: median and 90th percentile, as shares")
+            lines += [
+                f'    "{band}": [{digits(median)}, {digits(p90)}]'
+                for band, (median, p90) in self.errors.items()
+            ]
         if self.blocks:
             lines.append("  blocks: # of thread blocks, rates in GB/s")
             lines += [f"    {name}: {each.written()}" for name, each in self.blocks.items()]
@@ -140,8 +217,8 @@ class Profile:
 
 
 def profile_names() -> list[str]:
-    """Names of the shipped profiles."""
-    return sorted(file.stem for file in _FOLDER.glob("*.yml"))
+    """Names of the machines that have a profile of their own."""
+    return sorted(file.stem for file in (_FOLDER / "machines").glob("*.yml"))
 
 
 def as_profile(value: object) -> Profile:
@@ -168,12 +245,57 @@ def profile_of(spec: TopologySpec) -> Profile:
     """
     where = spec.origin or spec.name
     if spec.profile is None:
-        known = ", ".join(profile_names())
-        right = f"name one in its file (profile: {known}), give --profile, or run hocket calibrate"
-        raise SpecError("profile", "there is none", right, origin=where)
+        raise SpecError("profile", "there is none", _HOW, origin=where)
     if spec.profile.name is not None:
         return load_profile(spec.profile.name, origin=where)
     return _made(spec.name, spec.profile, where)
+
+
+def profile_for(network: Topology, spec: TopologySpec | None = None) -> Profile:
+    """Return the profile that a topology file states, or else that of the classes that the network shows.
+
+    The box is that of the GPU of a dump, or of the bandwidth of an NPU inside its node and of whether
+    switches join NPUs; what joins several nodes is taken to be InfiniBand. The profile's first source says
+    so.
+
+    Raises
+    ------
+    SpecError
+        If there is none, and no class of boxes has such links.
+    """
+    if spec is not None and spec.profile is not None:
+        return profile_of(spec)
+    nodes = max(len(network.groups), 1)
+    hardware = hardware_of(network)
+    gpu = None if spec is None else spec.gpu
+    box = _box_of(hardware, gpu)
+    if box is None:
+        wrong = (
+            f"there is none, and no class of boxes has links of {hardware.bandwidth / 1e9:.4g} GB/s"
+        )
+        raise SpecError("profile", wrong, _HOW, origin=network.name)
+    by = f"its GPUs, {gpu}" if gpu else f"links of {hardware.bandwidth / 1e9:.4g} GB/s from an NPU"
+    if nodes == 1:
+        found = load_profile(box)
+        return replace(found, source=(f"box {box} by {by}", *found.source))
+    found = load_profile(f"{box}+{_USUAL_FABRIC}")
+    others = [name for name in FABRICS if name != _USUAL_FABRIC]
+    line = f"box {box} by {by}; fabric {_USUAL_FABRIC} is assumed: --profile {box}+FABRIC names another"
+    return replace(found, source=(f"{line} ({', '.join(others)})", *found.source))
+
+
+def _box_of(hardware: Hardware, gpu: str | None) -> str | None:
+    """Return the class of boxes with such a GPU, or with such links; ``None`` if there is none."""
+    rate = hardware.most or hardware.bandwidth
+    found = [
+        name
+        for name, box in BOXES.items()
+        if (gpu in box.gpus if gpu else _LEAST * box.bandwidth <= rate <= box.bandwidth / _LEAST)
+    ]
+    if hardware.is_on_pci or not found:
+        return None
+    alike = [name for name in found if BOXES[name].is_switched == hardware.is_switched]
+    return (alike or found)[0]
 
 
 def why_below(bound: Bound, seconds: float, profile: Profile) -> str | None:
@@ -184,32 +306,98 @@ def why_below(bound: Bound, seconds: float, profile: Profile) -> str | None:
 
 
 def load_profile(name: str, *, origin: str | None = None) -> Profile:
-    """Return a shipped profile, or that of a topology file by its path.
+    """Return a shipped profile, one of classes, or that of a topology file by its path.
+
+    Parameters
+    ----------
+    name
+        As ``"a100-infiniband"``, a machine of its own; ``"h100+ib"``, a box and a fabric; or
+        ``"mine.yml"``. Facts may follow: ``"h100+ib,nvls=off"``.
 
     Raises
     ------
     SpecError
-        If there is none.
+        If there is none, or a fact contradicts it.
     """
-    if name.endswith((".yml", ".yaml")):
+    base, *facts = name.split(",")
+    if base.endswith((".yml", ".yaml")):
         from hocket.topology.text import from_file
 
-        path = Path(name)
+        path = Path(base)
         if not path.is_file():
             raise SpecError(None, "there is no such file", "check the path", shown_path(path))
-        return profile_of(from_file(path))
-    if name not in profile_names():
-        right = did_you_mean(name, profile_names(), f"profiles are {', '.join(profile_names())}")
-        raise SpecError("profile", f"there is no {shown(name)}", right, origin=origin)
-    return _shipped(name)
+        found = profile_of(from_file(path))
+    elif base in profile_names():
+        found = _shipped(base)
+    else:
+        found = _composed(base, origin)
+    return _with(found, read_facts(facts, where=origin), origin)
+
+
+def _with(found: Profile, facts: Facts, origin: str | None) -> Profile:
+    """Return a profile with facts, which must not contradict it."""
+    if facts == NOTHING:
+        return found
+    if facts.sharp and not FABRICS.get(found.fabric, _NO_FABRIC).can_sum:
+        own = f"{found.fabric} has" if found.fabric else "a profile of one node has"
+        right = f"leave it out, or name a fabric that may: {found.box or 'h100'}+ib"
+        raise SpecError("profile", f"sharp=on: {own} no switches that sum", right, origin)
+    if facts.nvls and found.box in BOXES and not BOXES[found.box].can_sum:
+        wrong = f"nvls=on: switches of {found.box} do not sum"
+        raise SpecError("profile", wrong, "leave it out", origin)
+    if facts.launch is not None:
+        found.launching(facts.launch)
+    return replace(found, name=found.name + facts.written(), facts=facts)
 
 
 @cache
 def _shipped(name: str) -> Profile:
+    return _read_profile(_FOLDER / "machines" / f"{name}.yml", name)
+
+
+@cache
+def _composed(name: str, origin: str | None) -> Profile:
+    """Return the profile of a box, alone or on a fabric."""
+    box, plus, fabric = name.partition("+")
+    known = [*profile_names(), *(each for each in BOXES if each not in profile_names())]
+    if box not in BOXES:
+        one = did_you_mean(box, known, f"profiles are {', '.join(known)}")
+        right = f"{one}; a box may have a fabric, as h100+ib"
+        raise SpecError("profile", f"there is no {shown(name)}", right, origin=origin)
+    if plus and fabric not in FABRICS:
+        right = did_you_mean(fabric, FABRICS, f"fabrics are {', '.join(FABRICS)}")
+        raise SpecError("profile", f"there is no fabric {shown(fabric)}", right, origin=origin)
+    parts = [_class("boxes", box)]
+    parts += [_class("fabrics", fabric)] if plus else []
+    launches = _read_profile(_FOLDER / "launches.yml", "launches")
+    about = [f"{each.name}: {', '.join(each.source)}" for each in parts]
+    return Profile(
+        name,
+        {key: each for part in parts for key, each in part.constants.items()},
+        launches.launch,
+        launches.launch_per_npu,
+        tuple(about),
+        box=box,
+        fabric=fabric,
+        is_composed=True,
+    )
+
+
+def _class(kind: str, name: str) -> Profile:
+    """Return the constants of a class; those of any where nobody published times of it."""
+    path = _FOLDER / kind / f"{name}.yml"
+    if path.is_file():
+        return _read_profile(path, name)
+    found = _read_profile(_FOLDER / kind / "any.yml", name)
+    return replace(
+        found, name=name, source=("nobody published times, so constants are those of any",)
+    )
+
+
+def _read_profile(path: Path, name: str) -> Profile:
     from hocket.files.yaml_tree import read_yaml
     from hocket.topology.yaml import profile_from_values
 
-    path = _FOLDER / f"{name}.yml"
     values, lines = read_yaml(path)
     return _made(name, profile_from_values(values, lines, shown_path(path)), name)
 
@@ -218,7 +406,12 @@ def _made(name: str, spec: ProfileSpec, where: str) -> Profile:
     constants = _read("constants", spec.constants, CONSTANTS, where)
     blocks = _read("blocks", spec.blocks, BLOCK_CONSTANTS, where)
     own = spec.launch, spec.launch_per_npu, spec.source, blocks, spec.fitted_to
-    return Profile(name, constants, *own)
+    for key, value, known in (("box", spec.box, BOXES), ("fabric", spec.fabric, FABRICS)):
+        if value and value not in known:
+            right = did_you_mean(value, known, f"classes are {', '.join(known)}")
+            raise SpecError(f"profile.{key}", f"there is no {shown(value)}", right, where)
+    errors = {band: (median, p90) for band, (median, p90) in spec.errors.items()}
+    return Profile(name, constants, *own, spec.box, spec.fabric, errors)
 
 
 def _read(

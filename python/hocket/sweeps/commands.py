@@ -260,11 +260,13 @@ def _trained() -> tuple[list[Field], list[Field]]:
 
 def _predict(point: Point, inputs: SweepInputs) -> list[Row]:
     from hocket.profiles.prediction import predict
-    from hocket.profiles.profile import as_profile, profile_of
+    from hocket.profiles.profile import as_profile, profile_for
 
     network = inputs.network(point)
     named = point.get("profile")
-    profile = profile_of(network.spec) if named is None else as_profile(str(named))
+    profile = (
+        profile_for(network.topology, network.spec) if named is None else as_profile(str(named))
+    )
     launch = point.get("launch")
     found = predict(
         str(point.get("collective", "all-reduce")),
@@ -364,12 +366,12 @@ def _training() -> dict[str, Key]:
 def _predicted() -> dict[str, Key]:
     """Return the keys of ``predict`` besides the network."""
     from hocket.profiles.cost_model import KINDS
-    from hocket.profiles.profile import profile_names
+    from hocket.profiles.profile import load_profile
 
     return {
         "collective": words(lambda kind: one_of("collective", kind, KINDS)),
         "size": SIZE,
-        "profile": words(lambda name: one_of("profile", name, profile_names())),
+        "profile": words(load_profile),
         "launch": TEXT,
     }
 

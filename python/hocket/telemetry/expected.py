@@ -136,7 +136,7 @@ class Expectation:
     ) -> dict[tuple[str, str], NDArray[np.float64]]:
         npus = self.network.npu_count
         rows = [Measurement(kind, npus, self.nodes, size, 1.0) for size in sizes]
-        return ways_of(cells_of(rows, hardware), profile.values)
+        return ways_of(cells_of(rows, profile.hardware(hardware, self.nodes)), profile.values)
 
     def ways(self, kind: str, size: int) -> dict[tuple[str, str], float]:
         """Return what each algorithm and protocol, in small letters, takes without launch [s]."""
@@ -195,17 +195,19 @@ def launched(
     named; by default the one with which the least time up to 32 KiB would be right, though no shorter and
     no longer than those of the kinds that the profile has; without such a size the profile's first.
     """
-    none = replace(profile, launch={"kernel": 0.0}, launch_per_npu=0.0)
+    facts = replace(profile.facts, launch=None)
+    none = replace(profile, launch={"kernel": 0.0}, launch_per_npu=0.0, facts=facts)
     if times[0].timing == KERNEL:
         return none
-    own = profile.launch_per_npu * expectation.network.npu_count if expectation.nodes == 1 else 0.0
+    own = profile.launching_all(expectation.network.npu_count, expectation.nodes, kind)
+    own -= profile.launching(kind)
     told = min(times, key=lambda each: each.seconds)
     took = profile.launching(kind) + own
     if kind is None and times[0].size <= TELLING and expectation.hardware is not None:
         (work,) = expectation.predicted(told.kind, [told.size], none)
         bare = 0.0 if work is None else work.seconds * 1e6
         took = profile.launch_behind(told.seconds * 1e6, bare, own)
-    return replace(profile, launch={"measured": took}, launch_per_npu=0.0)
+    return replace(none, launch={"measured": took})
 
 
 def _time_of(

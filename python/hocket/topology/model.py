@@ -94,6 +94,7 @@ class Offload(Strict):
     )
 
 
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
 PositiveNumber: TypeAlias = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
 
 
@@ -102,6 +103,8 @@ class Profile(Strict):
 
     source: list[Source] = Field(default=[])
     notes: list[Words] = Field(default=[])
+    box: Words | None = Field(default=None, description="Class of its nodes, as h100.")
+    fabric: Words | None = Field(default=None, description="Class of what joins them, as ib.")
     launch: dict[Words, Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]] = Field(
         default={}, description="What launching a collective takes, by kind of program [us]."
     )
@@ -118,6 +121,13 @@ class Profile(Strict):
     blocks: dict[Words, Annotated[list[PositiveNumber], Field(min_length=1, max_length=3)]] = Field(
         default={},
         description="Constants of thread blocks, likewise; times in microseconds, rates in GB/s.",
+    )
+    errors: dict[
+        Literal["below 1 MiB", "from 1 MiB"],
+        Annotated[list[Share], Field(min_length=2, max_length=2)],
+    ] = Field(
+        default={},
+        description="Of measured times that the fit did not see: median and 90th percentile, as shares.",
     )
     fitted_to: dict[Words, Words] = Field(
         default={},

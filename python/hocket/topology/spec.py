@@ -88,6 +88,10 @@ class ProfileSpec:
         Constants of thread blocks by name, as `constants`.
     fitted_to
         The files of measured times that it was fitted to: what identifies their contents, by name.
+    box, fabric
+        Classes of its nodes and of what joins them; empty if the file states none.
+    errors
+        Of times of this machine that were kept back, by band of sizes: median and 90th percentile.
     """
 
     name: str | None = None
@@ -98,6 +102,9 @@ class ProfileSpec:
     origin: str = ""
     blocks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     fitted_to: Mapping[str, str] = field(default_factory=dict)
+    box: str = ""
+    fabric: str = ""
+    errors: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

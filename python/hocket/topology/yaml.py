@@ -167,6 +167,9 @@ def _profile(given: Profile | str | None) -> ProfileSpec | None:
         (*_sources(given.source), *given.notes),
         blocks={name: tuple(values) for name, values in given.blocks.items()},
         fitted_to=dict(given.fitted_to),
+        box=given.box or "",
+        fabric=given.fabric or "",
+        errors={band: (pair[0], pair[1]) for band, pair in given.errors.items()},
     )
 
 

@@ -70,6 +70,7 @@ class Into:
         value = {**report.value, "pictures": [str(folder / each) for each in report.pictures]}
         files = {f"{name}.json": json.dumps(value, indent=2) + "\n", **report.files}
         for each, text in files.items():
+            (folder / each).parent.mkdir(exist_ok=True)
             write_text(folder / each, text)
         if self.json:
             options.print_result("reproduction", value)

@@ -1,12 +1,14 @@
 """Published sweeps of real machines, predicted: by what was not fitted, how far the law is from them.
 
-Four questions, each answered on times that the fit has not seen:
+Five questions, each answered on times that the fit has not seen:
 
 - *alone*: every sweep with constants of its own; the sizes that were kept back.
 - *family*: one set of constants for all sweeps of a family and a fabric; the sizes that were kept back.
 - *other machine*: constants of the other sets of the family; nothing of the set itself, or (*one size*)
   its smallest times, one for each number of NPUs, in the fit beside the others.
 - *switches that sum*: NVLS from 4 GiB, with constants of the other sets.
+- *owner left out*: constants of classes of boxes, fabrics and launches, fitted to all other owners' sets
+  together: :mod:`hocket_studies.machines_composed`.
 
 Sets of known schedules of thread blocks have two questions more: :mod:`hocket_studies.machine_schedules`.
 """
@@ -22,12 +24,20 @@ import numpy as np
 from hocket.fitting.errors import BANDS, Band, ErrorSummary, summary_of
 from hocket.nccl.model import choices, generation_of
 from hocket.profiles.cost_model import cells_of, times
+from hocket.profiles.expected import ExpectedError
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.measurement import MeasuredSeries, Measurement
 from hocket.profiles.profile import Profile
 from hocket_studies.machine_schedules import Order, study_schedules
 from hocket_studies.machine_schedules_fit import fit_blocks, schedule_times
 from hocket_studies.machines_catalogue import MeasuredSet, load_schedule_sets, load_sets
+from hocket_studies.machines_composed import (
+    Composed,
+    compose,
+    coverage,
+    expected_errors,
+    leave_owners_out,
+)
 
 __all__ = ["Check", "MachinesResult", "Pick", "Predicted", "family_profiles", "reproduce_machines"]
 
@@ -65,7 +75,7 @@ class Check:
     ----------
     question
         ``"alone"``, ``"family"``, ``"other machine"``, ``"other machine, one size"``,
-        ``"switches that sum"``, ``"schedules"`` or ``"other schedules"``.
+        ``"switches that sum"``, ``"owner left out"``, ``"schedules"`` or ``"other schedules"``.
     what
         Of which sets.
     predicted
@@ -102,12 +112,33 @@ class Pick:
 
 @dataclass
 class MachinesResult:
-    """All checks, which sets they were made on, the picks that sets state, and the order of schedules."""
+    """All checks, and what else was found.
+
+    Attributes
+    ----------
+    checks
+        By question and sets.
+    sets
+        That they were made on.
+    picks
+        That sets state.
+    orders
+        Of schedules.
+    expected
+        Errors to expect of machines that were not measured, of which owners were left out.
+    held
+        By class of machines and band of sizes, for how many times such an error held, and of how many.
+    composed
+        The constants of classes that were fitted to all sets.
+    """
 
     checks: list[Check] = field(default_factory=list)
     sets: list[MeasuredSet] = field(default_factory=list)
     picks: list[Pick] = field(default_factory=list)
     orders: dict[str, Order] = field(default_factory=dict)
+    expected: list[ExpectedError] = field(default_factory=list)
+    held: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
+    composed: Composed | None = None
 
     @property
     def right_picks(self) -> int:
@@ -145,7 +176,7 @@ def reproduce_machines(
         Called after each fit.
     """
     sets = load_sets(data)
-    work = list(_work(sets))
+    work = list(_work(_full(sets)))
     result = MachinesResult(sets=[each for each, _ in sets])
     checks: dict[tuple[str, str], list[Predicted]] = {}
     for done, (question, what, run) in enumerate(work, 1):
@@ -156,6 +187,7 @@ def reproduce_machines(
     result.checks = [
         Check(question, what, tuple(found)) for (question, what), found in checks.items() if found
     ]
+    _leave_owners_out(result, sets, on_case)
     for family, rows in load_schedule_sets(data):
         study = study_schedules(rows)
         if study is not None:
@@ -167,6 +199,20 @@ def reproduce_machines(
     return result
 
 
+def _leave_owners_out(result: MachinesResult, sets: Sets, on_case: OnCase | None) -> None:
+    """Add what constants of classes predict of owners of whom nothing was fitted."""
+    result.composed = compose(sets)
+    left = leave_owners_out(sets, result.composed, on_case)
+    result.expected, result.held = expected_errors(left), coverage(left)
+    found: dict[str, list[Predicted]] = {}
+    for each in left:
+        where = each.of.joined if each.row.nodes > 1 else "one node"
+        found.setdefault(where, []).append(Predicted(each.of.name, each.row, each.seconds))
+    result.checks += [
+        Check("owner left out", where, tuple(each)) for where, each in sorted(found.items())
+    ]
+
+
 def family_profiles(data: Path | None = None) -> dict[str, Profile]:
     """Fit a profile to all sets of each family and fabric, by name, as ``"a100-infiniband"``.
 
@@ -174,8 +220,8 @@ def family_profiles(data: Path | None = None) -> dict[str, Profile]:
     known schedules are there have constants of thread blocks as well.
     """
     groups: dict[str, list[tuple[MeasuredSet, MeasuredSeries]]] = {}
-    for each, sweeps in load_sets(data):
-        name = f"{each.family} {each.fabric}".strip().lower().replace(" ", "-")
+    for each, sweeps in _full(load_sets(data)):
+        name = f"{each.family} {each.joined}".strip().lower().replace(" ", "-")
         usual = sweeps.only_chosen()
         if len({row.size for row in usual}) >= _FEWEST:
             groups.setdefault(name, []).append((each, usual))
@@ -190,14 +236,20 @@ def family_profiles(data: Path | None = None) -> dict[str, Profile]:
                 starts.setdefault(each.launch, []).append(found.launch[each.name].value)
         launch = {kind: float(np.median(values)) for kind, values in starts.items()}
         source = ("fitted to " + ", ".join(each.name for each, _ in members),)
+        (first, _), *_ = members
         profile = Profile.of_fit(name, found, source)
-        made[name] = replace(profile, launch=launch)
+        made[name] = replace(profile, launch=launch, box=first.box, fabric=first.fabric)
     for family, rows in load_schedule_sets(data):
         name = family.lower()
         blocks = fit_blocks(schedule_times([row for _, row in rows]))
         note = "thread blocks fitted to " + ", ".join(dict.fromkeys(file for file, _ in rows))
         made[name] = replace(made[name], blocks=blocks, source=(*made[name].source, note))
     return made
+
+
+def _full(sets: Sets) -> list[tuple[MeasuredSet, MeasuredSeries]]:
+    """Return the sets of which whole sweeps are known."""
+    return [pair for pair in sets if not (pair[0].is_few or "joint" in pair[0].facts)]
 
 
 Sets = Sequence[tuple[MeasuredSet, MeasuredSeries]]
@@ -207,12 +259,12 @@ Work = tuple[str, str, Callable[[], list[Predicted]]]
 def _work(sets: Sets) -> Iterator[Work]:
     for each, sweeps in sets:
         for sweep in _single(sweeps):
-            yield "alone", each.fabric or "one node", _later(_alone, each, sweep)
+            yield "alone", each.joined or "one node", _later(_alone, each, sweep)
     groups: dict[tuple[str, str], list[tuple[MeasuredSet, MeasuredSeries]]] = {}
     for each, sweeps in sets:
-        groups.setdefault((each.family, each.fabric), []).append((each, _joint(sweeps)))
+        groups.setdefault((each.family, each.joined), []).append((each, _joint(sweeps)))
     for (family, fabric), members in groups.items():
-        everything = [pair for pair in sets if (pair[0].family, pair[0].fabric) == (family, fabric)]
+        everything = [pair for pair in sets if (pair[0].family, pair[0].joined) == (family, fabric)]
         members = [(each, sweeps) for each, sweeps in members if len(sweeps)]
         name = f"{family}, {fabric or 'one node'}"
         if sum(len(sweeps) for _, sweeps in members) >= _FEWEST:

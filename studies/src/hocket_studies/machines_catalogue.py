@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import csv
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.profiles.hardware import Hardware
-from hocket.profiles.measurement import MeasuredSeries, Measurement, read_measurements
+from hocket.profiles.measurement import (
+    MeasuredSeries,
+    Measurement,
+    measurements_in,
+    read_measurements,
+)
 
 __all__ = ["SCHEDULE_SETS", "SETS", "MeasuredSet", "load_schedule_sets", "load_sets"]
 
 _FOLDER = Path(__file__).parent / "machines_measured"
 _G = 1e9
-_A100 = Hardware(300 * _G)
-_H100 = Hardware(450 * _G, sums=True)
-_B200 = Hardware(900 * _G, sums=True)
-_V100 = Hardware(150 * _G)
-_GH200 = Hardware(450 * _G, 100 * _G, npus=4)
-_POLARIS = Hardware(300 * _G, 50 * _G, npus=4)
-_P5 = Hardware(450 * _G, 400 * _G, sums=True)
-_P3DN = Hardware(150 * _G, 12.5 * _G)
-_MI300X = Hardware(7 * 48 * _G)
-"""Seven links, each as RCCL counts it: 48 of 64 GB/s."""
+_FABRICS = {"ib": "InfiniBand", "efa": "EFA", "slingshot": "Slingshot"}
+"""Names of fabrics by how those of their classes start; others are called as their class."""
+_BOXES = {"a100-mesh": "A100 mesh"}
+_ROUND = "collective,gpus,nodes,bytes,time_us,algo,proto,inplace\n"
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,10 @@ class MeasuredSet:
     ----------
     name
         Of its file.
-    family
-        GPUs that share constants.
-    fabric
-        What joins its nodes; empty for a single node.
+    owner
+        Who published it.
+    box, fabric
+        Classes of its nodes and of what joins them; an empty fabric for a single node.
     hardware
         Nominal bandwidths.
     launch
@@ -46,86 +47,71 @@ class MeasuredSet:
         ``"torch"`` calls the library from PyTorch.
     in_place
         Which times are used.
-    states_picks
-        Whether the algorithms that it names are the library's choice, not what it was told.
+    facts
+        What else is to be known: ``"picks"``: the algorithms that it names are the library's choice;
+        ``"slow"``: published because it was, so not fitted; ``"node=72"``: GPUs that one NVLink domain
+        joins; ``"joint"``: used for classes alone.
+    is_few
+        Whether a few sizes alone are known.
     """
 
     name: str
-    family: str
+    owner: str
+    box: str
     fabric: str
     hardware: Hardware
     launch: str
     in_place: bool = False
-    states_picks: bool = False
+    facts: tuple[str, ...] = ()
+    is_few: bool = False
+
+    @property
+    def family(self) -> str:
+        """What its GPUs are called, as in tables."""
+        return _BOXES.get(self.box, self.box.upper())
+
+    @property
+    def joined(self) -> str:
+        """What its fabric is called; empty for a single node."""
+        found = (name for start, name in _FABRICS.items() if self.fabric.startswith(start))
+        return next(found, self.fabric)
+
+    @property
+    def states_picks(self) -> bool:
+        """Whether the algorithms that it names are the library's choice, not what it was told."""
+        return "picks" in self.facts
 
 
-def _sets(
-    names: Iterable[str], family: str, fabric: str, hardware: Hardware, launch: str
-) -> Iterator[MeasuredSet]:
-    for name in names:
-        yield MeasuredSet(name, family, fabric, hardware, launch)
+def _sets() -> Iterator[MeasuredSet]:
+    few = set(_few_sizes())
+    with (_FOLDER / "sets.csv").open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            facts = tuple(line["facts"].split())
+            hardware = Hardware(
+                float(line["inside_GBps"]) * _G,
+                float(line["nics_GBps"]) * _G,
+                sums=line["sums"] == "1" and "nvls=off" not in facts,
+            )
+            name, is_in_place = line["set"], line["in_place"] == "1"
+            whose = line["owner"], line["box"], line["fabric"]
+            yield MeasuredSet(
+                name, *whose, hardware, line["launch"], is_in_place, facts, name in few
+            )
 
 
-SETS: tuple[MeasuredSet, ...] = (
-    *_sets(["azure_a100_1x8_superbench", "abhivijay_cw_1xN"], "A100", "", _A100, "process"),
-    *_sets(["stas_a100_1x8"], "A100", "", _A100, "torch"),
-    *_sets(["h100_nvswitch_1x4_quiet"], "H100", "", _H100, "process"),
-    *_sets(
-        (f"h100_xxrjun_1x{npus}_node{node}" for npus in (4, 8) for node in ("002", "007")),
-        "H100",
-        "",
-        _H100,
-        "process",
-    ),
-    *_sets(["h100_nvswitch_1x246_algo"], "H100", "", _H100, "process"),
-    MeasuredSet("stas_h200_nvls_ramp", "H100", "", _H100, "torch", states_picks=True),
-    MeasuredSet("stas_b200_nvls_ramp", "B200", "", _B200, "torch", states_picks=True),
-    *_sets(["p5_h100_awsbatch_8ranks"], "H100", "", _H100, "mpi"),
-    *_sets(["stas_h200_1x8_torch", "nebius_h100_1x8_torch"], "H100", "", _H100, "torch"),
-    *_sets(["dgx1class_v100_1x8"], "V100", "", _V100, "process"),
-    # Out of place its all-gather is half as fast, its reduce-scatter uneven: others used the GPUs.
-    MeasuredSet("dgx2_v100_1x12", "V100", "", _V100, "process", in_place=True),
-    *_sets(["mi300x_azure_rccl_1x8_issue1562"], "MI300X", "", _MI300X, "process"),
-    # Out of place the library chose by itself; in place it ran the schedules that SCHEDULE_SETS are about.
-    *_sets(
-        ["mi300x_azure_msccl_1x8_allgather_allpair", "mi300x_azure_msccl_1x8_allreduce_allpair"],
-        "MI300X",
-        "",
-        _MI300X,
-        "mpi",
-    ),
-    *_sets(["alps_gh200_1x4_base"], "GH200", "", _GH200, "mpi"),
-    *_sets(
-        ["sophia_dgxa100_2x8", "sophia_dgxa100_2x8_default"],
-        "A100",
-        "InfiniBand",
-        Hardware(300 * _G, 200 * _G),
-        "mpi",
-    ),
-    *_sets(
-        (f"p5_h100_2x8_{run}" for run in ("v2203_1", "v2223_1", "v2223_1_with_tuner")),
-        "H100",
-        "EFA",
-        _P5,
-        "mpi",
-    ),
-    *_sets(["p3dn_v100_2x1", "p3dn_v100_4x1", "p3dn_v100_2x8_ring"], "V100", "EFA", _P3DN, "mpi"),
-    *_sets(
-        (f"alps_gh200_{boxes}x4_base" for boxes in (2, 4, 8, 16)),
-        "GH200",
-        "Slingshot",
-        _GH200,
-        "mpi",
-    ),
-    *_sets(
-        (f"polaris_a100_{boxes}x4_nccl{version}" for boxes in (2, 8) for version in (218, 221)),
-        "A100 mesh",
-        "Slingshot",
-        _POLARIS,
-        "mpi",
-    ),
-    *_sets(["sirius_a100_2x4"], "A100 mesh", "Slingshot", _POLARIS, "mpi"),
-)
+@cache
+def _few_sizes() -> Mapping[str, str]:
+    """Return the sets of which a few sizes are known, each as the text of a table."""
+    found: dict[str, str] = {}
+    with (_FOLDER / "few_sizes.csv").open(encoding="utf-8") as file:
+        next(file)
+        for line in file:
+            name, _, rest = line.partition(",")
+            found[name] = found.get(name, _ROUND) + rest
+    return found
+
+
+SETS: tuple[MeasuredSet, ...] = tuple(_sets())
 """Bandwidths are nominal, from the makers' specifications; a node's NICs together."""
 
 SCHEDULE_SETS: Mapping[str, tuple[str, ...]] = {
@@ -170,10 +156,11 @@ def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, MeasuredSerie
         path = _FOLDER / f"{each.name}.csv"
         if data is not None and (data / path.name).is_file():
             path, missing = data / path.name, False
-        if path.is_file():
-            sweeps = read_measurements(path).only(in_place=each.in_place).once()
-            rows = tuple(row for row in sweeps if row.is_aligned)
-            found.append((each, replace(sweeps, rows=rows)))
+        if each.is_few:
+            table = _few_sizes()[each.name].encode()
+            found.append((each, _used(each, measurements_in(table, each.name, each.name))))
+        elif path.is_file():
+            found.append((each, _used(each, read_measurements(path))))
     if data is not None and not data.is_dir():
         wrong = f"{shown_path(data)} is not a folder"
         raise SpecError("--data", wrong, "name one with tables of measurements")
@@ -183,3 +170,14 @@ def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, MeasuredSerie
             "--data", f"{shown_path(data)} has no set that is known", f"name them {known}, ..."
         )
     return found
+
+
+def _used(each: MeasuredSet, sweeps: MeasuredSeries) -> MeasuredSeries:
+    """Return the times of a set that are used, each size once."""
+    sweeps = sweeps.only(in_place=each.in_place).once()
+    rows = [row for row in sweeps if row.is_aligned]
+    for fact in each.facts:
+        name, _, value = fact.partition("=")
+        if name == "node":
+            rows = [replace(row, nodes=max(1, row.npus // int(value))) for row in rows]
+    return replace(sweeps, rows=tuple(rows))

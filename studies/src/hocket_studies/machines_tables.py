@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +16,8 @@ from hocket.fitting.errors import BANDS, ErrorSummary
 from hocket.units import format_size
 from hocket_studies.harness import Into, Report, as_csv, markdown
 from hocket_studies.machines import Check, MachinesResult, family_profiles, reproduce_machines
+from hocket_studies.machines_catalogue import load_sets
+from hocket_studies.machines_composed import class_files
 
 _MIB = 1 << 20
 _WORST = 12
@@ -23,7 +26,8 @@ _LEGEND = (
     "Each cell: median / 90th percentile of the error in per cent, and of how many times. Every time was",
     "predicted without having been fitted: *alone*, a fifth of the sizes of each sweep; *family*, the same",
     "with one set of constants for all sweeps; *other machine*, all times of a set, with constants of the",
-    "other sets of its family; *schedules*, a fifth of the sizes of known schedules of thread blocks;",
+    "other sets of its family; *owner left out*, all times of an owner, with constants of classes, fitted",
+    "to all others; *schedules*, a fifth of the sizes of known schedules of thread blocks;",
     "*other schedules*, numbers of channels and instances that were not fitted.",
 )
 
@@ -40,7 +44,7 @@ def study(
     ] = None,
     profiles: Annotated[
         bool,
-        Option("--profiles", help="Also fit a profile to each family and write it there."),
+        Option("--profiles", help="Also write the fitted profiles of machines and classes there."),
     ] = False,
     into: Into,
 ) -> None:
@@ -56,7 +60,9 @@ def study(
         if profiles:
             watch.note("fitting profiles")
             found = family_profiles(folder)
-            files |= {f"{name}.yml": profile.as_yaml() for name, profile in found.items()}
+            files |= {f"machines/{name}.yml": own.as_yaml() for name, own in found.items()}
+            if result.composed is not None:
+                files |= class_files(load_sets(folder), result.composed, result.expected)
         from hocket_studies.machines_pictures import draw_errors
 
         pictures = {"machines.png": partial(draw_errors, result)}
@@ -78,11 +84,34 @@ def _show(result: MachinesResult, console: Printer) -> None:
         cells = [_cell(spread) for spread in (below, above, check.spread())]
         table.add_row(check.question, check.what, *cells)
     console.print(table)
+    if result.expected:
+        console.print(_stated(result))
     if result.picks:
         console.print(_picks(result))
     for name in result.orders:
         console.print(_order(result, name))
     console.print(f"{len(result.sets)} sets")
+
+
+def _stated(result: MachinesResult) -> Table:
+    table = Table(title="machines of other owners: the error to expect, and how often it held")
+    for name in ("machines", "sizes"):
+        table.add_column(name)
+    for name in ("owners", "times"):
+        table.add_column(name, justify="right")
+    for name in ("median", "9 of 10 within", "held"):
+        table.add_column(name, justify="right", unit="%")
+    for row in _stated_rows(result):
+        table.add_row(*row)
+    return table
+
+
+def _stated_rows(result: MachinesResult) -> Iterator[list[str]]:
+    for each in sorted(result.expected, key=lambda each: -each.within):
+        held, times = result.held[each.of, each.sizes]
+        counts = [str(each.owners), str(each.times)]
+        shares = [percent(share) for share in (each.median, each.within, held / times)]
+        yield [each.of, each.sizes, *counts, *shares]
 
 
 def _picks(result: MachinesResult) -> str:
@@ -128,6 +157,10 @@ def as_json(result: MachinesResult) -> dict[str, Any]:
         "orders": [
             {"of": name, "pairs": order.pairs, "right": order.right}
             for name, order in result.orders.items()
+        ],
+        "expected": [
+            {**each.to_dict(), "held": result.held[each.of, each.sizes][0]}
+            for each in result.expected
         ],
         "sets": [each.name for each in result.sets],
     }
@@ -182,6 +215,10 @@ def as_page(result: MachinesResult) -> str:
         for check, file, kind, band, spread in result.worst(_WORST)
     )
     lines += markdown(["set", "collective", "sizes", "question"], ["median", "times"], worst)
+    if result.expected:
+        head = ["owners", "times", "median", "9 of 10 within", "held"]
+        lines += ["", "## Machines of other owners", ""]
+        lines += markdown(["machines", "sizes"], head, _stated_rows(result))
     if result.picks:
         lines += ["", _picks(result) + "."]
     lines += [line for name in result.orders for line in ("", _order(result, name) + ".")]
