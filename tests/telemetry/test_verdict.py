@@ -175,6 +175,20 @@ def test_a_plan_that_saves_much(tmp_path: Path) -> None:
     assert "the best plan" in found.ranges[0].sentence
 
 
+@pytest.mark.parametrize("slower", [1.0, 1.2, 2.0])
+def test_times_are_judged_by_how_far_machines_of_a_class_are(tmp_path: Path, slower: float) -> None:
+    """A profile of classes is right within its expected error only; beyond it a machine is slow."""
+    network = "hgx_h100_2box_rails"
+    sizes = [8 * MIB, 64 * MIB, GIB]
+    found = hk.predict("all-gather", network, sizes=sizes, profile="h100+ib").times
+    assert 1.2 < 1 + found[-1].within < 2
+    path = tmp_path / "log.txt"
+    rows = [(each.size, slower * each.seconds) for each in found]
+    path.write_text(log("all_gather", rows, 16, 2))
+    judged = hk.measured(path, network, profile="h100+ib", plans=False)
+    assert [each.is_over for each in judged] == [slower == 2.0] * 3
+
+
 def test_a_library_that_does_not_use_its_quickest_algorithm(tmp_path: Path) -> None:
     """365.6 GB/s of busbw without NVLS on H200, 473 with it: of ml-engineering by S. Bekman (CC-BY-SA)."""
     path = tmp_path / "log.txt"

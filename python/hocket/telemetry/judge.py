@@ -403,6 +403,19 @@ def _doubts(
         )
 
 
+def _tolerance(size: int, how: MeasuredOptions, profile: Profile | None, nodes: int) -> float:
+    """Return the share by which a time may exceed its prediction.
+
+    With constants of classes of machines, that is at least how far 9 of 10 of them are.
+    """
+    if how.tolerance is not None:
+        return how.tolerance
+    usual = tolerance_at(size)
+    if profile is None or not profile.is_composed:
+        return usual
+    return max(usual, profile.expected(nodes, size).within)
+
+
 def _judged(
     times: Sequence[Times],
     expectation: Expectation,
@@ -430,7 +443,7 @@ def _judged(
             best = Best(foreseen, "library")
         limit = expectation.bound(kind, each.size)
         bound_ps = None if limit is None else limit.time_ps
-        allowed = tolerance_at(each.size) if how.tolerance is None else how.tolerance
+        allowed = _tolerance(each.size, how, profile, expectation.nodes)
         plan = None if best is None else best.seconds
         without = None if other is None else other.seconds
         cases.append(
