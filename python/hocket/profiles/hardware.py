@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -94,8 +95,22 @@ class Hardware:
         return self.on_pci > 0
 
 
+_RECENT: deque[tuple[bool, Topology, Hardware]] = deque(maxlen=8)
+"""The last topologies that were looked at: a sweep asks about one again and again."""
+
+
 def hardware_for(kind: str, topology: Topology) -> Hardware:
     """Do as :func:`hardware_of`; for an all-to-all say also what NPUs send to all others alike."""
+    is_all = kind == "all-to-all"
+    for known, network, hardware in _RECENT:
+        if network is topology and known == is_all:
+            return hardware
+    found = _hardware_for(kind, topology)
+    _RECENT.append((is_all, topology, found))
+    return found
+
+
+def _hardware_for(kind: str, topology: Topology) -> Hardware:
     found = hardware_of(topology, may_be_alone=True)
     if kind != "all-to-all":
         return found

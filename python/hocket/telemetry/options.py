@@ -47,8 +47,8 @@ class MeasuredOptions:
 
     Without a profile, NCCL's own model predicts, from 64 MiB on. The network's own is known if the topology
     is given as text. `tolerance` is by default 0.2 below 64 KiB, 0.5 below 1 MiB, 0.3 up to 64 MiB, and
-    0.15 above; with a profile of a box on a fabric, such as ``"h100+ib"``, at least how far 9 of 10 machines
-    are from it.
+    0.15 above. With a profile of a box on a fabric, such as ``"h100+ib"``, it is at least how far 9 of 10
+    machines are from it.
 
     Raises
     ------
