@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,9 @@ CASES = [
 
 
 def of(plan: hk.Plan) -> tuple[object, ...]:
-    return (plan.synthesis, plan.trees, plan.selection)
+    """What is known of how a plan was made, but for how long that took, which files leave out."""
+    made = None if plan.synthesis is None else replace(plan.synthesis, seconds=0.0)
+    return (made, plan.trees, plan.selection)
 
 
 @pytest.mark.parametrize(("network", "kind", "algorithm"), CASES)
@@ -61,7 +64,10 @@ def test_it_comes_back(
     loaded = hk.Plan.load(tmp_path / "plan.parquet")
     assert of(loaded) == of(plan)
     assert not loaded.is_verified
-    assert loaded.verify().to_dict() == plan.verify().to_dict()
+    told, again = (each.verify().to_dict() for each in (plan, loaded))
+    for each in (told, again):
+        (each["synthesis"] or {}).pop("elapsed_ps", None)
+    assert again == told
 
 
 @pytest.mark.parametrize("kind", ["gather", "scatter", "all-to-all", "all-reduce", "reduce"])

@@ -91,5 +91,5 @@ def _print(found: Prediction, name: str) -> None:
             below.setdefault(each.below_bound, []).append(format_size(each.size))
     for reason, which in below.items():
         console.print(f"below the bound on any plan: {listed(which)}: {reason}")
-    for line in (*found.notes, *found.profile.source):
+    for line in (*found.notes, *found.about):
         console.note(line)

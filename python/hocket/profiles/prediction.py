@@ -78,6 +78,8 @@ class Prediction(TableResult):
         How far predictions of machines like this were off, small sizes first.
     notes
         What was assumed.
+    about
+        Why this profile, and what it was fitted to.
     """
 
     _table = "times"
@@ -90,6 +92,7 @@ class Prediction(TableResult):
     times: tuple[PredictedTime, ...]
     expected: tuple[ExpectedError, ...] = ()
     notes: tuple[str, ...] = ()
+    about: tuple[str, ...] = field(default=(), metadata=said("about_profile"))
 
 
 def predict(
@@ -192,5 +195,5 @@ def predict_on(
         )
         for size, took, way, factor in zip(sizes, found, quickest, factors, strict=True)
     )
-    errors = dict.fromkeys(profile.expected(nodes, size) for size in sorted(sizes))
-    return Prediction(kind, npus, nodes, profile, start, made, tuple(errors))
+    errors = tuple(dict.fromkeys(profile.expected(nodes, size) for size in sorted(sizes)))
+    return Prediction(kind, npus, nodes, profile, start, made, errors, about=profile.source)
