@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -403,8 +402,7 @@ def test_a_plan_from_a_file_knows(tmp_path: Any) -> None:
     plan = hk.plan("all-gather", mesh(), size="9 MB", algorithm="greedy")
     plan.save(tmp_path / "plan.parquet")
     read = hk.Plan.load(tmp_path / "plan.parquet").verify()
-    assert plan.synthesis is not None
-    assert read.synthesis == replace(plan.synthesis, seconds=0.0)
+    assert read.synthesis == plan.synthesis
     again = hk.plan("all-gather", mesh(), size="9 MB", algorithm="greedy")
     again.save(tmp_path / "again.parquet")
     files = [(tmp_path / f"{name}.parquet").read_bytes() for name in ("plan", "again")]
