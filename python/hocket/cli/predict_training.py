@@ -106,10 +106,8 @@ def _print(found: TrainingPrediction, model: str) -> None:
 def _expected(found: TrainingPrediction) -> str:
     error = found.error
     if error is None:
-        why = ", as constants are assumed" if found.assumed else ""
-        return f"error to expect: not known{why}"
-    which = ", whose constants were assumed as some are here" if found.assumed else ""
+        return "error to expect: not known, as the efficiency is stated"
     return (
-        f"error to expect: median {percent(error.median)} %, 90th percentile {percent(error.p90)} %, "
-        f"as of {error.runs} runs that were not fitted{which} ({error.of})"
+        f"within {percent(error.within)} % for 9 of 10 ({error.of}, {error.sources} sources), "
+        f"median {percent(error.median)} %"
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,9 @@ import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_SHARE = 0.9
+"""Of the errors of a source that is new that a stated one is to hold for."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,27 @@ def summary_of(errors: NDArray[np.float64]) -> ErrorSummary:
         return ErrorSummary(0, float("nan"), float("nan"))
     sizes = np.abs(errors)
     return ErrorSummary(len(sizes), float(np.median(sizes)), float(np.percentile(sizes, 90)))
+
+
+def of_new_sources(errors: NDArray[np.float64], sources: Sequence[Hashable]) -> tuple[float, float]:
+    """Return what half and what 9 of 10 absolute errors of a source that is new are below.
+
+    Parameters
+    ----------
+    errors
+        Each without anything of its source, (rows,).
+    sources
+        Whose each is, (rows,); each source weighs the same.
+    """
+    counts = Counter(sources)
+    sizes = np.abs(errors)
+    weights = np.array([1 / counts[each] for each in sources])
+    order = sizes.argsort(kind="stable")
+    share = (weights[order].cumsum() - weights[order] / 2) / weights.sum()
+    # A new source may lie anywhere among the others or beyond them: half of what that asks for is added.
+    level = min(_SHARE * (1 + 0.5 / len(counts)), 1.0)
+    median, within = (float(np.interp(at, share, sizes[order])) for at in (0.5, level))
+    return median, within
 
 
 def summaries(

@@ -18,8 +18,9 @@ data           gradients, twice around the ring of replicas; ZeRO-3: weights twi
 update         24 bytes a weight
 =============  =================================================================================
 
-``efficiency`` and ``depth`` are constants of an accelerator; ``attention`` of an accelerator and a program;
-``passes``, ``scores``, ``launch`` and ``exposed`` of a program; ``nic`` of a fabric.
+``efficiency`` is a product of parts of the accelerator at a precision, the program, and both; ``attention``
+of parts of the kernel on the accelerator and of the program there; ``passes``, ``scores``, ``launch`` and
+``exposed`` have a part of the program. ``depth`` is the same for all.
 
 Source: Narayanan et al. 2021 (operations, pipelines, sums), Korthikanti et al. 2022 (recomputation,
 sequence parallelism), Rajbhandari et al. 2020 (ZeRO); the form of the efficiency of products and the
@@ -48,16 +49,13 @@ _UPDATE = 24
 
 
 CONSTANTS = {
-    "efficiency": Constant(0.7, 0.3, "", "share of the peak of large products", "accelerator"),
-    "depth": Constant(200.0, 1.0, "", "depth that costs as much again", "accelerator"),
-    "attention": Constant(
-        0.5, 0.5, "", "share of the peak of fused attention", "accelerator and program"
-    ),
-    "passes": Constant(20.0, 0.6, "", "passes over a token's numbers in a layer", "program"),
-    "scores": Constant(5.0, 0.6, "", "passes over scores that are not fused", "program"),
-    "launch": Constant(1e-5, 1.0, "s", "launching a layer's pass", "program"),
-    "exposed": Constant(0.5, 0.5, "", "share of sums of gradients that does not hide", "program"),
-    "nic": Constant(0.85, 0.3, "", "share of the NICs' bandwidth", "fabric"),
+    "efficiency": Constant(0.65, 0.3, "", "share of the peak of large products"),
+    "depth": Constant(300.0, 0.1, "", "depth that costs as much again"),
+    "attention": Constant(0.5, 0.5, "", "share of the peak of fused attention"),
+    "passes": Constant(20.0, 0.6, "", "passes over a token's numbers in a layer"),
+    "scores": Constant(5.0, 0.6, "", "passes over scores that are not fused"),
+    "launch": Constant(1.2e-5, 0.1, "s", "launching a layer's pass"),
+    "exposed": Constant(0.5, 0.5, "", "share of sums of gradients that does not hide"),
 }
 """By name, with their priors."""
 
@@ -277,7 +275,7 @@ def parts_of(
     stack
         By which program.
     values
-        Constants by name, as in :data:`CONSTANTS`, except ``nic``, which the machine has.
+        Constants by name, as in :data:`CONSTANTS`.
     """
     law = _Law(job, machine, stack, values)
     return law.sharded() if job.parallel.zero == 3 else law.piped()

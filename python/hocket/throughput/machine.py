@@ -12,7 +12,7 @@ from hocket.profiles.hardware import Hardware, hardware_of, neighbour_bandwidth
 from hocket.units import parse_bandwidth, parse_operations
 from hocket.workload.accelerators import Accelerator
 
-CORES = {"v100": 80, "a100": 108, "h100": 132, "b200": 148}
+CORES = {"v100": 80, "a100": 108, "h100": 132, "b200": 148, "gb300": 160}
 """Streaming multiprocessors of families of accelerators, by NVIDIA's data sheets."""
 INSIDE = 0.75
 """Share of the nominal bandwidth inside a node that rings reach: 0.66 to 0.78 in published sweeps."""
@@ -24,8 +24,9 @@ _USUAL = {
     "a100": Hardware(300 * _G, 200 * _G),
     "h100": Hardware(450 * _G, 400 * _G),
     "b200": Hardware(900 * _G, 400 * _G),
+    "gb300": Hardware(900 * _G, 7200 * _G, npus=72),
 }
-"""Nodes of DGX-1, DGX A100, DGX H100 and DGX B200, by NVIDIA's data sheets."""
+"""Nodes of DGX-1, DGX A100, DGX H100, DGX B200 and DGX GB300, by NVIDIA's data sheets."""
 _FAMILIES = {"a100-40gb": "a100", "h200": "h100", "gb200": "b200"}
 
 

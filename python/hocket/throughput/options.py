@@ -39,11 +39,11 @@ class TrainingPredictionOptions:
     Attributes
     ----------
     npu
-        Accelerator that computes, such as v100, a100, h100 or b200. Fitted: V100, A100, H100 and H200;
-        B200 with products of fewer bits.
+        Accelerator that computes, such as v100, a100, h100 or b200. Fitted: V100, A100, H100, H200,
+        B200, GB200 and GB300.
     stack
         Program: megatron-core, megatron-2022, megatron-2021, megatron-2020, megatron-bridge,
-        megatron-deepspeed, llm-foundry, torchtitan, oneflow-2021 or deepspeed-2021.
+        megatron-deepspeed, llm-foundry, fms-fsdp, torchtitan, maxtext, oneflow-2021 or deepspeed-2021.
     micro_batch
         Sequences that a replica computes at a time. Whether they fit into memory is not checked.
     sequence

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -12,14 +13,12 @@ from hocket.errors import SpecError
 from hocket.throughput.constants import (
     Constants,
     ExpectedError,
-    elsewhere,
-    outside,
-    owner_of,
+    owners_of,
     shipped,
 )
 from hocket.throughput.cost_model import CONSTANTS, parts_of
 from hocket.throughput.job import PRECISIONS, Job
-from hocket.throughput.machine import Machine, machine_of, usual_hardware
+from hocket.throughput.machine import CORES, Machine, machine_of, usual_hardware
 from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.stack import Stack
 from hocket.topology.sources import TopologyLike, as_topology
@@ -73,10 +72,10 @@ class TrainingPrediction(Result):
     parts
         What the iteration consists of [s].
     error
-        How far such predictions were from runs that were not fitted, where constants are assumed from runs
-        whose constants were assumed as well; None where there was none.
+        How far predictions of such runs were off, without anything of their source; None if the efficiency
+        is stated.
     assumed
-        Constants that were fitted for another program or accelerator, or not at all.
+        Constants without a part of the accelerator or of the program, and what they are taken from.
     """
 
     job: Job = field(metadata=HIDDEN)
@@ -190,12 +189,14 @@ def predict_training(
     )
     machine = _machine(asked, topology, job)
     constants = shipped()
-    if asked.efficiency is not None:
-        owner = owner_of("efficiency", program, machine, job.precision)
-        constants = constants.with_values({(owner, "efficiency"): float(asked.efficiency)})
-    found = predict_job(job, machine, program, constants)
+    if asked.efficiency is None:
+        return predict_job(job, machine, program, constants)
     # How far a stated efficiency is off is not known.
-    return found if asked.efficiency is None else replace(found, error=None)
+    values = constants.values(program, machine, job.precision)
+    values["efficiency"] = float(asked.efficiency)
+    parts = parts_of(job, machine, program, values)
+    assumed = _assumed(job, machine, program, constants, stated=("efficiency",))
+    return TrainingPrediction(job, machine, program, parts, None, assumed)
 
 
 def predict_job(
@@ -208,39 +209,19 @@ def predict_job(
     SpecError
         If nothing is known of the accelerator.
     """
-    if constants.owner("efficiency", stack, machine, job.precision) is None:
-        known = ", ".join(
-            dict.fromkeys(owner for owner, key in constants.fitted if key == "efficiency")
-        )
+    if not constants.knows(machine.family):
+        known = [chip for chip in CORES if constants.knows(chip)]
         raise SpecError(
             "npu",
-            f"no runs of {machine.accelerator.name!r} were fitted, only of {known}",
+            f"no runs of {machine.accelerator.name!r} were fitted, only of {', '.join(known)}",
             "give efficiency, the share of the peak that large products reach",
         )
     values = constants.values(stack, machine, job.precision)
     parts = parts_of(job, machine, stack, values)
-    assumed = _assumed(job, machine, stack, constants)
-    error = _error(job, machine, stack, constants, is_own=not assumed)
-    return TrainingPrediction(job, machine, stack, parts, error, assumed)
-
-
-def _error(
-    job: Job, machine: Machine, stack: Stack, constants: Constants, *, is_own: bool
-) -> ExpectedError | None:
-    """Return the error of runs like this: outside the law, of its own program, or by assumed constants."""
-    known = constants.errors
-    products = owner_of("efficiency", stack, machine, job.precision)
-    is_odd = (
-        job.parallel.zero == 3
-        if not stack.hides_gathers
-        else not constants.has(products, "efficiency")
+    error = constants.expected(stack, machine, job.precision)
+    return TrainingPrediction(
+        job, machine, stack, parts, error, _assumed(job, machine, stack, constants)
     )
-    if is_odd and outside(stack, job.precision) in known:
-        return known[outside(stack, job.precision)]
-    own = f"{stack.constants} on {machine.family}"
-    if is_own and constants.has(products, "efficiency") and own in known:
-        return known[own]
-    return None if is_odd else known.get(elsewhere(stack))
 
 
 def _machine(asked: TrainingPredictionOptions, topology: TopologyLike | None, job: Job) -> Machine:
@@ -259,23 +240,24 @@ def _machine(asked: TrainingPredictionOptions, topology: TopologyLike | None, jo
     return machine
 
 
-def _assumed(job: Job, machine: Machine, stack: Stack, constants: Constants) -> tuple[str, ...]:
-    """Name constants of the law that belong to somebody else here, or to nobody."""
+def _assumed(
+    job: Job, machine: Machine, stack: Stack, constants: Constants, stated: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Name constants of the law that have no part of the accelerator or of the program."""
+    is_unused = {
+        "scores": stack.fused,
+        "attention": not stack.fused,
+        "exposed": not stack.hides_data or job.parallel.tp > 1 or job.parallel.zero == 3,
+    }
     found = []
-    for name, constant in CONSTANTS.items():
-        unused = {
-            "scores": stack.fused,
-            "attention": not stack.fused,
-            "exposed": not stack.hides_data or job.parallel.tp > 1,
-            "nic": True,
-        }
-        if unused.get(name, False):
+    for name in CONSTANTS:
+        if is_unused.get(name, False) or name in stated:
             continue
-        owner = constants.owner(name, stack, machine, job.precision)
-        if owner is None:
-            found.append(f"{name}: its prior, {constant.prior:g}")
-        elif owner != owner_of(name, stack, machine, job.precision) or (
-            stack.borrows and owner.startswith(f"{stack.constants} on")
-        ):
-            found.append(f"{name}: that of {owner}")
+        owners = owners_of(name, stack, machine, job.precision)
+        # Parts that matter: of the accelerator, of the program, or what all share.
+        missing = [owner for owner in owners[1:3] or owners if not constants.has(owner, name)]
+        if missing:
+            found.append(f"{name}: nothing of {' and '.join(missing)} was fitted")
+        elif stack.borrows and len(owners) > 1:
+            found.append(f"{name}: that of {stack.constants}")
     return tuple(found)

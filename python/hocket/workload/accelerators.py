@@ -104,8 +104,8 @@ def _ceil(value: Fraction) -> int:
 
 
 # Data sheets of the makers: dense operations on 16-bit numbers, memory bandwidth, memory.
-# NVIDIA V100 SXM2, A100 SXM4 80 GB and 40 GB, H100 SXM5, H200, B200 and one of GB200; AMD MI250 and
-# MI300X; Google TPU v3 and v4 (a chip) and v5p.
+# NVIDIA V100 SXM2, A100 SXM4 80 GB and 40 GB, H100 SXM5, H200, B200, one of GB200 and one of GB300; AMD
+# MI250 and MI300X; Google TPU v3 and v4 (a chip) and v5p.
 _ALL = (
     Accelerator("v100", "125 TFLOP/s", "900 GB/s", "32 GB"),
     Accelerator("a100", "312 TFLOP/s", "2039 GB/s", "80 GB"),
@@ -114,6 +114,7 @@ _ALL = (
     Accelerator("h200", "989.4 TFLOP/s", "4800 GB/s", "141 GB"),
     Accelerator("b200", "2250 TFLOP/s", "8000 GB/s", "192 GB"),
     Accelerator("gb200", "2500 TFLOP/s", "8000 GB/s", "186 GB"),
+    Accelerator("gb300", "2500 TFLOP/s", "8000 GB/s", "288 GB"),
     Accelerator("mi250", "362.1 TFLOP/s", "3276.8 GB/s", "128 GB"),
     Accelerator("mi250-gcd", "181.05 TFLOP/s", "1638.4 GB/s", "64 GB"),
     Accelerator("mi300x", "1307.4 TFLOP/s", "5300 GB/s", "192 GB"),

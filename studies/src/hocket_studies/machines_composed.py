@@ -17,6 +17,7 @@ import numpy as np
 
 from hocket.files.yaml_tree import dump_yaml
 from hocket.fitting.constants import Fitted
+from hocket.fitting.errors import of_new_sources
 from hocket.fitting.solve import solve
 from hocket.profiles.classes import FABRICS
 from hocket.profiles.cost_model import CONSTANTS, cells_of, joined, times
@@ -56,8 +57,6 @@ _SMALLEST = 4 << 10
 """Size from which times are fitted [bytes]: smaller ones take as long."""
 _MOST = 20
 """Times of a set that count in full."""
-_SHARE = 0.9
-"""Of the times of an owner who is new that a stated error is to hold for."""
 _MOST_STEPS = 200
 _ENOUGH = 1e-5
 _STEP = 1e-5
@@ -405,15 +404,9 @@ def _rounded(each: ExpectedError) -> dict[str, object]:
 
 
 def _expected(of: str, sizes: str, own: Sequence[LeftOut]) -> ExpectedError:
-    counts = Counter(each.of.owner for each in own)
-    errors = np.array([abs(each.error) for each in own])
-    weights = np.array([1 / counts[each.of.owner] for each in own])
-    order = errors.argsort()
-    share = (weights[order].cumsum() - weights[order] / 2) / weights.sum()
-    # A new owner may lie anywhere among the others or beyond them: half of what that asks for is added.
-    level = min(_SHARE * (1 + 0.5 / len(counts)), 1.0)
-    median, within = (float(np.interp(at, share, errors[order])) for at in (0.5, level))
-    return ExpectedError(of, sizes, len(counts), len(own), median, within)
+    owners = [each.of.owner for each in own]
+    median, within = of_new_sources(np.array([each.error for each in own]), owners)
+    return ExpectedError(of, sizes, len({*owners}), len(own), median, within)
 
 
 def coverage(left: Sequence[LeftOut]) -> dict[tuple[str, str], tuple[int, int]]:

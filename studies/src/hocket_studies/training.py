@@ -1,12 +1,7 @@
-"""Published training runs, predicted: by what was not fitted, how far the law is from them.
+"""Published training runs, predicted: by a fit to all of them, and by one that has nothing of their source.
 
-Four questions, each answered on runs that the fit has not seen:
-
-- *five folds*: a fifth of a set's runs by constants of the other four.
-- *larger*: runs on several nodes by constants of runs on one.
-- *other cluster*: runs of a cluster of which nothing was fitted, by constants of its accelerator and of its
-  program, each fitted elsewhere.
-- *outside*: the same for kinds of runs that the law does not describe, each with the reason.
+The second says how far predictions are off for runs that nobody fitted. Each source was left out in turn,
+and weighs the same; kinds of runs that the law does not describe are never fitted.
 """
 
 from __future__ import annotations
@@ -17,61 +12,67 @@ from pathlib import Path
 
 import numpy as np
 
-from hocket.fitting.errors import ErrorSummary, rank_correlation, summary_of
-from hocket.throughput.constants import (
-    NONE,
-    SOURCED,
-    Constants,
-    ExpectedError,
-    elsewhere,
-    outside,
-    owner_of,
-)
-from hocket.throughput.job import USUAL, Job
+from hocket.fitting.errors import ErrorSummary, of_new_sources, rank_correlation, summary_of
+from hocket.throughput.constants import ALL, KNOWN, OUTSIDE, Constants, ExpectedError
+from hocket.throughput.job import Job
 from hocket_studies.training_catalogue import PublishedRun, load_runs
-from hocket_studies.training_fit import FREE, fit_constants, folded, predicted_s
+from hocket_studies.training_fit import fit_constants, predicted_s
 
-__all__ = ["PredictedRun", "RunCheck", "TrainingResult", "fitted_constants", "reproduce_training"]
+__all__ = [
+    "PredictedRun",
+    "RunCheck",
+    "TrainingResult",
+    "coverage",
+    "fitted_constants",
+    "reproduce_training",
+]
 
 OnCase = Callable[[str, int, int], None]
-"""Called as ``on_case(what, done, total)`` after each question."""
+"""Called as ``on_case(what, done, total)`` after each fit."""
 
-OUTSIDE = {
-    "mpt-h100-fp8": "products of 8 bits that are converted each time",
+NOT_FITTED = {
     "narayanan-2021-zero3": "ZeRO-3 of 2021: what gathers of weights cost is not known",
     "jean-zay-v100-zero3": "ZeRO-3 of 2021: what gathers of weights cost is not known",
     "jean-zay-v100": "a shared network: its author gives 40 % either way",
-    "bloom-prequel": "Megatron-DeepSpeed by the constants of Megatron-LM: it launches far more",
     "torchtitan": "accelerators whose power is capped",
     "sakuraone": "micro-batches and groups of layers are not stated",
 }
 """Sets that the law does not describe, by how their names begin, and why."""
-_PROGRAM = ("passes", "scores", "launch")
-_FOLDED = (
-    (("mpt-a100",), FREE),
-    (("mpt-h100",), FREE),
-    (("dlperf-megatron", "dlperf-oneflow"), (*FREE, "nic")),
-    (("megatron-bridge gb200",), FREE),
-)
-"""Sets that share accelerator or fabric, and which of their constants are fitted."""
-_ALONE = (("bloom-prequel",), _PROGRAM)
-"""A set whose accelerator was fitted elsewhere, and what is fitted of its program."""
-_BORROWED = {"bloom-prequel": "megatron-2020"}
-"""Sets that are also predicted by the constants of another program."""
 
 
 @dataclass(frozen=True)
 class PredictedRun:
-    """A run that was predicted without having been fitted; `job` has what was assumed."""
+    """A run and its prediction.
+
+    Attributes
+    ----------
+    run
+        What was measured.
+    seconds
+        What was predicted, without anything of its source.
+    job
+        What was trained, with what was assumed.
+    fitted_s
+        What the fit to all runs gives.
+    kind
+        Its class of runs, by what the others are.
+    """
 
     run: PublishedRun
     seconds: float
     job: Job
+    fitted_s: float
+    kind: str
 
     @property
     def error(self) -> float:
         """Predicted over measured, less one."""
         return self.seconds / self.run.seconds - 1
+
+    @property
+    def fitted_error(self) -> float:
+        """The same of the fit to all runs."""
+        return self.fitted_s / self.run.seconds - 1
 
     @property
     def tflops(self) -> float:
@@ -81,29 +82,36 @@ class PredictedRun:
 
 @dataclass(frozen=True)
 class RunCheck:
-    """One question for one set of runs.
+    """A set of runs at a precision.
 
     Attributes
     ----------
-    question
-        ``"five folds"``, ``"larger"``, ``"other cluster"`` or ``"outside"``.
     what
-        Which runs.
+        Which.
     predicted
         All of them.
     why
-        Of what is outside: the reason.
+        Of what the law does not describe: the reason.
     """
 
-    question: str
     what: str
     predicted: tuple[PredictedRun, ...]
     why: str = ""
 
     @property
+    def question(self) -> str:
+        """Whether the law describes the runs."""
+        return OUTSIDE if self.why else "source left out"
+
+    @property
     def spread(self) -> ErrorSummary:
-        """Median and 90th percentile of the errors."""
+        """Median and 90th percentile of the errors without their source."""
         return summary_of(np.array([each.error for each in self.predicted]))
+
+    @property
+    def fitted(self) -> ErrorSummary:
+        """The same of the fit to all runs."""
+        return summary_of(np.array([each.fitted_error for each in self.predicted]))
 
     @property
     def worst(self) -> PredictedRun:
@@ -119,13 +127,13 @@ class RunCheck:
 
 @dataclass
 class TrainingResult:
-    """All checks, the constants that all runs give, and what could not be predicted."""
+    """All checks, the worst first; the constants that all runs give; and what could not be predicted."""
 
     checks: list[RunCheck] = field(default_factory=list)
     constants: Constants = field(default_factory=Constants)
     left_out: list[str] = field(default_factory=list)
 
-    def check(self, question: str, what: str) -> RunCheck:
+    def check(self, what: str) -> RunCheck:
         """Return one check.
 
         Raises
@@ -134,12 +142,17 @@ class TrainingResult:
             If there is none.
         """
         for each in self.checks:
-            if (each.question, each.what) == (question, what):
+            if each.what == what:
                 return each
-        raise KeyError((question, what))
+        raise KeyError(what)
+
+    @property
+    def predicted(self) -> list[PredictedRun]:
+        """All runs that the law describes."""
+        return [each for check in self.checks if not check.why for each in check.predicted]
 
     def worst(self, count: int) -> list[tuple[RunCheck, PredictedRun]]:
-        """Return the runs that are farthest off, outside or not, the worst first."""
+        """Return the runs that are farthest off, the worst first."""
         found = [(check, each) for check in self.checks for each in check.predicted]
         found.sort(key=lambda pair: -abs(pair[1].error))
         return found[:count]
@@ -158,7 +171,7 @@ def reproduce_training(
     data
         A folder with more runs.
     on_case
-        Called after each question.
+        Called after each fit.
 
     Raises
     ------
@@ -166,26 +179,16 @@ def reproduce_training(
         If the folder has no table of runs, or one that cannot be read.
     """
     runs, left_out = load_runs(data)
-    sets: dict[str, list[PublishedRun]] = {}
-    for run in runs:
-        sets.setdefault(run.set, []).append(run)
-    constants = _fitted(sets)
-    work: list[tuple[str, Callable[[], list[RunCheck]]]] = []
-    for names, free in _FOLDED:
-        if all(name in sets for name in names):
-            work.append((names[0], lambda names=names, free=free: _folds(sets, names, free)))  # type: ignore[misc]
-    work.append(("larger", lambda: _larger(sets)))
-    work.append((_ALONE[0][0], lambda: _alone(sets, constants)))
-    work.append(("other clusters", lambda: _elsewhere(sets, constants)))
-    result = TrainingResult(constants=constants, left_out=left_out)
-    for done, (what, run_them) in enumerate(work, 1):
-        result.checks += run_them()
-        if on_case is not None:
-            on_case(what, done, len(work))
-    order = ("five folds", "larger", "other cluster", "outside")
-    result.checks.sort(key=lambda each: order.index(each.question))
-    result.constants = _with_errors(result)
-    return result
+    constants = fit_constants([run for run in runs if not _why(run)])
+    predicted = _leave_sources_out(runs, constants, on_case)
+    sets: dict[tuple[str, str], list[PredictedRun]] = {}
+    for each in predicted:
+        precision = each.run.job.precision
+        sets.setdefault((f"{each.run.set}, {precision}", _why(each.run)), []).append(each)
+    checks = [RunCheck(what, tuple(own), why) for (what, why), own in sets.items()]
+    checks.sort(key=lambda check: -check.spread.median)
+    constants = replace(constants, errors={each.of: each for each in _errors(predicted)})
+    return TrainingResult(checks, constants, left_out)
 
 
 def fitted_constants(data: Path | None = None) -> Constants:
@@ -193,126 +196,54 @@ def fitted_constants(data: Path | None = None) -> Constants:
     return reproduce_training(data).constants
 
 
-def _fitted(sets: dict[str, list[PublishedRun]]) -> Constants:
-    found = SOURCED
-    for names, free in (*_FOLDED, _ALONE):
-        runs = [run for name in names for run in sets.get(name, [])]
-        if runs:
-            before = set(found.fitted)
-            found = fit_constants(runs, free=free, fixed=found)
-            owners = dict.fromkeys(owner for owner, _ in found.fitted if (owner, _) not in before)
-            source = f"{len(runs)} runs of {_all_of(names)}"
-            found = replace(found, sources={**dict.fromkeys(owners, source), **found.sources})
-    return found
+def coverage(predicted: Sequence[PredictedRun]) -> tuple[int, int]:
+    """Return for how many runs the stated error held, and of how many.
 
-
-def _predicted(runs: Runs, constants: Constants) -> tuple[PredictedRun, ...]:
-    return tuple(PredictedRun(run, *predicted_s(run, constants)) for run in runs)
-
-
-def _folds(
-    sets: dict[str, list[PublishedRun]],
-    names: Sequence[str],
-    free: Sequence[str],
-    fixed: Constants = NONE,
-) -> list[RunCheck]:
-    runs = [run for name in names for run in sets[name]]
-    took = folded(runs, free=free, fixed=fixed)
-    found = [PredictedRun(run, float(each), run.job) for run, each in zip(runs, took, strict=True)]
-    return [
-        RunCheck("five folds", name, tuple(each for each in found if each.run.set == name))
-        for name in names
-    ]
-
-
-def _larger(sets: dict[str, list[PublishedRun]]) -> list[RunCheck]:
-    found = []
-    for name in ("mpt-a100", "mpt-h100"):
-        runs = sets.get(name, [])
-        one = [run for run in runs if run.npus <= run.machine.hardware.npus]
-        many = [run for run in runs if run.npus > run.machine.hardware.npus]
-        if one and many:
-            found.append(RunCheck("larger", name, _predicted(many, fit_constants(one))))
-    return found
-
-
-def _alone(sets: dict[str, list[PublishedRun]], constants: Constants) -> list[RunCheck]:
-    names, free = _ALONE
-    if names[0] not in sets:
-        return []
-    own = {key: each for key, each in constants.fitted.items() if " on " not in key[0]}
-    return _folds(sets, names, free, Constants(own))
-
-
-def _elsewhere(sets: dict[str, list[PublishedRun]], constants: Constants) -> list[RunCheck]:
-    from hocket.throughput.stack import STACKS
-
-    folded_sets = {name for names, _ in (*_FOLDED, _ALONE) for name in names}
-    found = []
-    for name, runs in sets.items():
-        borrowed = _BORROWED.get(name)
-        if borrowed is not None:
-            runs = [replace(run, stack=STACKS[borrowed]) for run in runs]
-        elif name in folded_sets:
-            continue
-        kinds: dict[str, list[PublishedRun]] = {}
-        for run in runs:
-            kinds.setdefault(_why_outside(run, constants), []).append(run)
-        for why, own in kinds.items():
-            question = "outside" if why else "other cluster"
-            found.append(RunCheck(question, name, _predicted(own, constants), why))
-    return found
-
-
-def _why_outside(run: PublishedRun, constants: Constants) -> str:
-    """Explain why the law does not describe a run; empty where it does."""
-    known = next((why for start, why in OUTSIDE.items() if run.set.startswith(start)), "")
-    products = owner_of("efficiency", run.stack, run.machine, run.job.precision)
-    if not known and not constants.has(products, "efficiency"):
-        return f"{run.job.precision} products of {run.machine.family} were not fitted"
-    return known
-
-
-def _with_errors(result: TrainingResult) -> Constants:
-    """Return the constants with the error to be expected of each program on an accelerator.
-
-    Of a program whose own runs were folded that is their error; where constants are assumed, that of all
-    runs that were predicted by constants of another program or accelerator, those of programs that
-    differ more among them.
+    What is stated for a source comes from all others' errors.
     """
-    errors: dict[str, ExpectedError] = {}
-    odd: dict[str, list[PredictedRun]] = {}
-    others: list[PredictedRun] = []
-    borrowed: list[PredictedRun] = []
-    for check in result.checks:
-        first = check.predicted[0].run
-        if check.question == "five folds":
-            errors[f"{first.stack.constants} on {first.machine.family}"] = _expected(
-                check.predicted
-            )
-        elif check.question == "outside" and _is_a_kind(first):
-            odd.setdefault(outside(first.stack, first.job.precision), []).extend(check.predicted)
-        elif check.question == "other cluster":
-            others += check.predicted
-        elif check.what in _BORROWED:
-            borrowed += check.predicted
-    errors |= {elsewhere(each.run.stack): _expected(others + borrowed) for each in others}
-    errors |= {name: _expected(found) for name, found in odd.items()}
-    return replace(result.constants, errors=errors)
+    held = 0
+    for who in dict.fromkeys(each.run.publisher for each in predicted):
+        others = _errors([each for each in predicted if each.run.publisher != who])
+        stated = Constants(errors={each.of: each for each in others})
+        for each in (each for each in predicted if each.run.publisher == who):
+            error = stated.of_class(each.kind)
+            held += error is not None and abs(each.error) <= error.within
+    return held, len(predicted)
 
 
-def _is_a_kind(run: PublishedRun) -> bool:
-    """Return whether a run is outside for what it is, not where it ran: its error is that of its kind."""
-    return not run.stack.hides_gathers or run.job.precision != USUAL
+def _why(run: PublishedRun) -> str:
+    """Explain why the law does not describe a run; empty where it does."""
+    return next((why for start, why in NOT_FITTED.items() if run.set.startswith(start)), "")
 
 
-def _expected(predicted: Sequence[PredictedRun]) -> ExpectedError:
-    spread = summary_of(np.array([each.error for each in predicted]))
-    names = _all_of(list(dict.fromkeys(each.run.set for each in predicted)))
-    return ExpectedError(spread.median, spread.p90, spread.rows, names)
+def _leave_sources_out(runs: Runs, full: Constants, on_case: OnCase | None) -> list[PredictedRun]:
+    """Predict the runs of each source with constants fitted to all others'."""
+    found = []
+    sources = list(dict.fromkeys(run.publisher for run in runs))
+    for done, who in enumerate(sources, 1):
+        others = [run for run in runs if run.publisher != who and not _why(run)]
+        constants = fit_constants(others, full)
+        for run in (run for run in runs if run.publisher == who):
+            kind = constants.class_of(run.stack, run.machine, run.job.precision)
+            took = predicted_s(run, constants)
+            found.append(PredictedRun(run, *took, predicted_s(run, full)[0], kind))
+        if on_case is not None:
+            on_case(f"leaving out {who}", done, len(sources))
+    return found
 
 
-def _all_of(names: Sequence[str]) -> str:
-    """List names as a sentence does: ``"a, b and c"``."""
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last
+def _errors(predicted: Sequence[PredictedRun]) -> list[ExpectedError]:
+    """Return the errors to expect by class of runs; those of a shared network belong to none."""
+    inside = [each for each in predicted if not _why(each.run)]
+    kinds = {
+        KNOWN: [each for each in inside if each.kind == KNOWN],
+        ALL: inside,
+        OUTSIDE: [each for each in predicted if each.kind == OUTSIDE],
+    }
+    return [_expected(of, own) for of, own in kinds.items() if own]
+
+
+def _expected(of: str, own: Sequence[PredictedRun]) -> ExpectedError:
+    names = [each.run.publisher for each in own]
+    errors = np.array([each.error for each in own])
+    return ExpectedError(of, len({*names}), len(own), *of_new_sources(errors, names))

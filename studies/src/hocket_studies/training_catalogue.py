@@ -39,6 +39,10 @@ MACHINES = {
     "h200": Machine(accelerator("h200"), Hardware(450 * _G, 400 * _G)),
     "b200": Machine(accelerator("b200"), Hardware(900 * _G, 400 * _G)),
     "gb200": Machine(accelerator("gb200"), Hardware(900 * _G, 3600 * _G, npus=72)),
+    "gb300": Machine(accelerator("gb300"), Hardware(900 * _G, 7200 * _G, npus=72)),
+    "vela-a100": Machine(accelerator("a100"), Hardware(300 * _G, 50 * _G)),
+    "vela-h100": Machine(accelerator("h100"), Hardware(450 * _G, 100 * _G)),
+    "a3-mega": Machine(accelerator("h100"), Hardware(450 * _G, 200 * _G)),
 }
 """By name; bandwidths by the sources and by public specifications, shares of links by
 docs/machines-accuracy.md."""
@@ -73,6 +77,18 @@ COLUMNS = (
 """Of a table of runs. ``kv_heads`` and ``feed_forward`` may be empty; so may ``interleave`` and
 ``micro_batch``, where the source does not state them."""
 _TRUE = ("1", "true", "yes")
+_PUBLISHERS = {
+    "mpt": "llm-foundry",
+    "dlperf": "DLPerf",
+    "megatron-bridge": "Megatron-Bridge",
+    "dgxc": "DGX Cloud",
+    "fms-fsdp": "fms-fsdp",
+    "gpu-recipes": "gpu-recipes",
+    "narayanan": "Narayanan et al.",
+    "bloom": "BigScience",
+    "jean-zay": "BigScience",
+}
+"""By how names of sets begin; another set is its own."""
 
 
 @dataclass(frozen=True)
@@ -114,6 +130,11 @@ class PublishedRun:
         if "micro_batch" not in self.unstated:
             return [self.job]
         return list(self.job.with_usual_parts()) or [self.job]
+
+    @property
+    def publisher(self) -> str:
+        """Who published it: sources that are left out together."""
+        return next((who for key, who in _PUBLISHERS.items() if self.set.startswith(key)), self.set)
 
     @property
     def npus(self) -> int:

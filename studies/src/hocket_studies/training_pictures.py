@@ -22,5 +22,5 @@ _LOOK = Ratios(
 
 
 def draw_runs(result: TrainingResult, path: Path) -> None:
-    """Draw every run that was predicted without having been fitted, by the operations it reached."""
+    """Draw every run as it was predicted without its source, by the operations it reached."""
     draw_ratios(result.checks, path, _LOOK)

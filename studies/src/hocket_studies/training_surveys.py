@@ -49,15 +49,25 @@ _SIZES = {
     "gpt 1008.0b": "128 25600 160",
 }
 """Layers, hidden numbers and heads of dense models, by what sources call them."""
-_LLAMA = {"8b": "32 4096 32 8 14336", "70b": "80 8192 64 8 28672", "405b": "126 16384 128 8 53248"}
-_LLAMA_WORDS = 128_256
+_LLAMA = {
+    "7b": "32 4096 32 32 11008",
+    "8b": "32 4096 32 8 14336",
+    "13b": "40 5120 40 40 13824",
+    "34b": "48 8192 64 8 22016",
+    "70b": "80 8192 64 8 28672",
+    "405b": "126 16384 128 8 53248",
+}
+_LLAMA_WORDS, _LLAMA2_WORDS = 128_256, 32_000
+_NEMOTRON = "96 18432 96 8 73728"
+_NEMOTRON_WORDS = 256_000
+"""Of Nemotron-4 340B (NVIDIA 2024, arXiv:2406.11704, table 1)."""
 _HEADS = {768: 12, 1536: 16, 2304: 24, 3072: 32}
 """Of DLPerf's models, by hidden numbers (DLPerf, Megatron-LM/README.md)."""
 _BLOOM_HEADS = {14400: 96}
 _BLOOM_OTHERS = 64
 _WORDS = {"llm-foundry": 50_368, "DLPerf": 51_200, "bigscience": 250_880, "2104.04473": 51_200}
 _EARLY_WORDS = 50_304
-_MIXED = ("deepseek", "gpt oss", "gpt-oss", "qwen3", "nemotron", "mixtral", "a22b", "a3b", "moe")
+_MIXED = ("deepseek", "gpt oss", "gpt-oss", "qwen3", "nemotron_", "mixtral", "a22b", "a3b", "moe")
 _CLOSE = 0.015
 _LATER = 1.03
 
@@ -167,16 +177,23 @@ def _place(row: dict[str, str]) -> tuple[str, str, str]:
         return name, "selene", "deepspeed-2021" if is_sharded else "megatron-2021"
     if "2407.21783" in source:
         return "llama3-405b", "h100", "megatron-core"
-    machine = next((each for each in _CHIPS if each in hardware), None)
+    machine = next((each for key, each in _HOSTS.items() if key in hardware), None)
+    machine = machine or next((each for each in _CHIPS if each in hardware), None)
     if machine is None:
         raise _LeftOutError(f"no constants for {row['hardware'][:30].strip()}")
-    stack = next((stack for key, stack in _PROGRAMS.items() if key in source), "megatron-core")
+    of = source + row["notes"]
+    stack = next((stack for key, stack in _PROGRAMS.items() if key in of), "megatron-core")
     name = _source(row).rpartition("/")[2].lower()
     return f"{name} {machine}", machine, stack
 
 
-_CHIPS = ("gb200", "b200", "h200", "h100")
+_CHIPS = ("gb300", "gb200", "b200", "h200", "h100")
+_HOSTS = {"a100 80gb x128": "vela-a100", "h100 x96": "vela-h100", "a3 mega": "a3-mega"}
+"""Machines by what their hardware is called; others are those of their accelerator."""
 _PROGRAMS = {
+    "fms-fsdp": "fms-fsdp",
+    "MaxText": "maxtext",
+    "c5c765f": "megatron-bridge",
     "Megatron-Bridge": "megatron-bridge",
     "torchtitan": "torchtitan",
     "aws-samples": "torchtitan",
@@ -192,7 +209,12 @@ def _model(row: dict[str, str], stack: str) -> dict[str, str]:
     llama = re.search(r"llama.*?(\d+b)\b", name.replace("_", "-"))
     if llama is not None and llama[1] in _LLAMA:
         layers, hidden, heads, keys, inner = _LLAMA[llama[1]].split()
-        return _sizes(layers, hidden, heads, _LLAMA_WORDS, keys, inner, gated=True)
+        layers = _number(r"\((\d+) layers\)", name) or layers
+        of = _LLAMA2_WORDS if "llama-2" in name else _LLAMA_WORDS
+        return _sizes(layers, hidden, heads, of, keys, inner, gated=True)
+    if name.startswith("nemotron4-340b"):
+        layers, hidden, heads, keys, inner = _NEMOTRON.split()
+        return _sizes(layers, hidden, heads, _NEMOTRON_WORDS, keys, inner)
     known = next((sizes for key, sizes in _SIZES.items() if name.startswith(key)), None)
     if known is not None:
         layers, hidden, heads = known.split()
@@ -294,7 +316,7 @@ def _sizes(
 
 def _zero(row: dict[str, str], stack: str) -> str:
     sharded = re.search(r"FSDP=(\d+)", row["notes"])
-    if stack == "torchtitan" or (sharded is not None and int(sharded[1]) > 1):
+    if stack in ("torchtitan", "maxtext") or (sharded is not None and int(sharded[1]) > 1):
         return "3" if int(row["pp"] or 1) == 1 else "1"
     return row["zero"] or ("1" if STACKS[stack].cuts_sequence else "0")
 
@@ -309,6 +331,9 @@ def _interleave(row: dict[str, str], stack: str) -> str:
 def _recompute(row: dict[str, str], stack: str) -> str:
     if stack == "llm-foundry":
         return "full" if "act_ckpt=True" in row["notes"] else "none"
+    stated = re.search(r"recompute=(none|selective|full)", row["notes"])
+    if stated is not None:
+        return stated[1]
     return STACKS[stack].recompute
 
 

@@ -12,13 +12,18 @@ from hocket.cli.numbers import percent
 from hocket.cli.options import Watch
 from hocket.cli.table import Table
 from hocket_studies.harness import Into, Report, as_csv, markdown
-from hocket_studies.training import PredictedRun, RunCheck, TrainingResult, reproduce_training
+from hocket_studies.training import (
+    PredictedRun,
+    RunCheck,
+    TrainingResult,
+    coverage,
+    reproduce_training,
+)
 
 _WORST = 12
 _ORDERED = "dlperf"
 """Sets of different splits on one machine: whether their order is right is said of them."""
 _HEAD = (
-    "question",
     "set",
     "model",
     "npus",
@@ -29,15 +34,16 @@ _HEAD = (
     "recompute",
     "unstated",
     "measured_s",
+    "fitted_s",
     "predicted_s",
     "measured_tflops",
     "predicted_tflops",
 )
 _LEGEND = (
-    "Shares of the measured time of an iteration. *Five folds*: a fifth of a set by constants of the other",
-    "four; *larger*: several nodes by constants of one; *other cluster*: nothing of it fitted, accelerator",
-    "and program each fitted elsewhere; *outside*: the same for what the law does not describe.",
+    "Shares of the measured time of an iteration. *Fitted*: by constants of all runs; *source left out*:",
+    "by constants that nothing of the source was fitted to.",
 )
+_ERRORS = ("fitted median", "fitted p90", "source left out median", "p90", "worst")
 
 
 def study(
@@ -55,7 +61,7 @@ def study(
     ] = False,
     into: Into,
 ) -> None:
-    """Predict published training runs from what was not fitted, and state the error.
+    """Predict published training runs, each without its source, and state the error.
 
     For example: hocket reproduce training --output training
     """
@@ -74,26 +80,38 @@ def study(
 
 
 def _show(result: TrainingResult, console: Printer) -> None:
-    table = Table(
-        title="error of runs that were not fitted: predicted over measured time, less one"
-    )
-    table.add_column("question")
+    table = Table(title="predicted over measured time of published runs, less one")
     table.add_column("of")
     table.add_column("runs", justify="right")
-    for name in ("median", "90th percentile", "worst"):
+    for name in _ERRORS:
         table.add_column(name, justify="right", unit="%")
     for check in result.checks:
-        spread = check.spread
-        cells = [str(spread.rows), percent(spread.median), percent(spread.p90)]
-        table.add_row(check.question, check.what, *cells, f"{100 * check.worst.error:+.1f}")
+        table.add_row(check.what, str(check.spread.rows), *_errors(check))
     console.print(table)
-    for line in _orders(result):
+    for line in [*_stated(result), *_orders(result)]:
         console.print(line)
     for check in result.checks:
         if check.why:
-            console.print(f"outside: {check.what}: {check.why}")
+            console.print(f"not fitted: {check.what}: {check.why}")
     for line in result.left_out:
         console.note(f"left out: {line}")
+
+
+def _errors(check: RunCheck) -> list[str]:
+    """Return the cells of :data:`_ERRORS`."""
+    found = [check.fitted.median, check.fitted.p90, check.spread.median, check.spread.p90]
+    return [*map(percent, found), f"{100 * check.worst.error:+.1f}"]
+
+
+def _stated(result: TrainingResult) -> list[str]:
+    """Describe which errors are to be expected, and how often those held."""
+    lines = [
+        f"9 of 10 within {percent(each.within)} %: {each.of} ({each.runs} runs of "
+        f"{each.sources} sources, median {percent(each.median)} %)"
+        for each in result.constants.errors.values()
+    ]
+    held, total = coverage(result.predicted)
+    return [*lines, f"stated by the other sources, the error held for {held} of {total} runs"]
 
 
 def _orders(result: TrainingResult) -> list[str]:
@@ -110,20 +128,19 @@ def as_json(result: TrainingResult) -> dict[str, Any]:
     return {
         "source": "Published training runs; hocket_studies/training_measured/README.md says whose",
         "checks": [_check_value(check) for check in result.checks],
+        "expected": [each.to_dict() for each in result.constants.errors.values()],
         "left_out": result.left_out,
     }
 
 
 def _check_value(check: RunCheck) -> dict[str, Any]:
-    spread = check.spread
     return {
-        "question": check.question,
         "of": check.what,
-        "runs": spread.rows,
-        "median": spread.median,
-        "p90": spread.p90,
+        "runs": check.spread.rows,
+        "fitted": {"median": check.fitted.median, "p90": check.fitted.p90},
+        "source_left_out": {"median": check.spread.median, "p90": check.spread.p90},
         "worst": check.worst.error,
-        "kendall_tau": check.tau if spread.rows > 1 else None,
+        "kendall_tau": check.tau if check.spread.rows > 1 else None,
         "why": check.why,
     }
 
@@ -134,9 +151,9 @@ def _csv(result: TrainingResult) -> str:
     for check in result.checks:
         for each in check.predicted:
             job = each.job
-            what = [check.question, check.what, each.run.name, each.run.npus, str(job.parallel)]
+            what = [check.what, each.run.name, each.run.npus, str(job.parallel)]
             what += [job.batch, job.micro_batch, job.model.sequence, job.recompute]
-            times = [each.run.seconds, each.seconds, each.run.tflops, each.tflops]
+            times = [each.run.seconds, each.fitted_s, each.seconds, each.run.tflops, each.tflops]
             unstated = " ".join(each.run.unstated)
             rows.append([*what, unstated, *(f"{time:.6g}" for time in times)])
     return as_csv(_HEAD, rows)
@@ -146,19 +163,12 @@ def as_page(result: TrainingResult) -> str:
     """Return the tables in Markdown, the worst runs first."""
     lines = ["# Predicted and measured", "", *_LEGEND, "", "## The worst", ""]
     worst = (_row(check, each) for check, each in result.worst(_WORST))
-    lines += markdown(["run", "split", "question"], ["measured", "predicted", "error"], worst)
+    lines += markdown(["run", "split"], ["measured", "predicted", "error"], worst)
     lines += ["", "## All", ""]
-    rows = (
-        (
-            *(check.question, check.what, str(check.spread.rows)),
-            *(f"{percent(check.spread.median)} %", f"{percent(check.spread.p90)} %"),
-            f"{100 * check.worst.error:+.1f} %",
-        )
-        for check in result.checks
-    )
-    lines += markdown(["question", "of"], ["runs", "median", "90th percentile", "worst"], rows)
-    lines += ["", *(f"{line}." for line in _orders(result))]
-    lines += [""] + [f"- {check.what}: {check.why}." for check in result.checks if check.why]
+    rows = ([check.what, str(check.spread.rows), *_errors(check)] for check in result.checks)
+    lines += markdown(["of"], ["runs", *(f"{name}, %" for name in _ERRORS)], rows)
+    lines += ["", *(f"- {line}." for line in [*_stated(result), *_orders(result)])]
+    lines += [f"- Not fitted: {check.what}: {check.why}." for check in result.checks if check.why]
     if result.left_out:
         lines += ["", "Left out:", "", *(f"- {line}" for line in result.left_out)]
     return "\n".join(lines) + "\n"
@@ -167,7 +177,7 @@ def as_page(result: TrainingResult) -> str:
 def _row(check: RunCheck, each: PredictedRun) -> list[str]:
     job = each.job
     split = f"{job.parallel}, {job.micro_batch} x {job.model.sequence} tokens"
-    cells = [f"{each.run.name} of {check.what}", split, check.question]
+    cells = [f"{each.run.name} of {check.what}", split]
     return [
         *cells,
         f"{each.run.seconds:.4g} s",
