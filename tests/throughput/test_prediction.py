@@ -125,6 +125,20 @@ def test_a_topology_says_bandwidths() -> None:
     assert slow.seconds > usual.seconds
 
 
+def test_a_power_limit_slows_what_an_npu_does_in_proportion() -> None:
+    given = {"parallel": "tp=8", "batch": 8, "npu": "h100"}
+    full, limited = (
+        hk.predict_training("llama2-70b", power=watts, **given) for watts in (None, 500)
+    )
+    for part in ("products", "attention", "memory", "update"):
+        assert limited.parts[part] == pytest.approx(full.parts[part] * 7 / 5)
+    for part in ("tensor", "launch"):
+        assert limited.parts[part] == full.parts[part]
+    assert limited.share_of_peak < full.share_of_peak
+    assert limited.to_dict()["power_share"] == pytest.approx(5 / 7)
+    assert hk.predict_training("llama2-70b", power=700, **given).seconds == full.seconds
+
+
 def test_a_mesh_has_less_for_a_few_neighbours() -> None:
     """A hybrid cube mesh: four links between two pairs of quads, six at each V100."""
     mesh = machine_of(hk.topology.load("dgx1_v100"), accelerator("v100"))
@@ -169,6 +183,9 @@ def test_an_accelerator_that_was_not_fitted_needs_its_efficiency() -> None:
         ({"efficiency": 40}, "did you mean 0.4"),
         ({"nic_bandwidth": "fast"}, "nic_bandwidth"),
         ({"sequence": 0}, "sequence"),
+        ({"power": 500}, "500 W is above the nominal 400 W of 'a100'; give at most 400"),
+        ({"power": 0}, "power"),
+        ({"npu": "tpu-v5p", "power": 300}, "the nominal power of 'tpu-v5p' is not known"),
         ({"model": "resnet50"}, "there are other layers than one transformer"),
         ({"model": "gpt5"}, "there is no workload 'gpt5'"),
         ({"model": 5}, "5 is no transformer"),

@@ -79,6 +79,8 @@ def _print(found: TrainingPrediction, model: str) -> None:
     nodes = -(-job.parallel.npus // found.machine.hardware.npus)
     title = f"{model} on {job.parallel.npus:,} {found.machine.accelerator.name}"
     title += f" in {nodes:,} nodes" if nodes > 1 else ""
+    power = found.machine.power
+    title += f" at {percent(power)} % of their power" if power < 1 else ""
     table = Table(title=f"{title} by {found.stack.name}: {job.parallel}")
     table.add_column("of an iteration")
     unit, factor = ("s", 1.0) if found.seconds >= 1 else ("ms", 1e3)

@@ -83,8 +83,9 @@ class _Law:
         self.job, self.machine, self.stack, self.values = job, machine, stack, values
         self.spread, self.model = job.parallel, job.model
         self.tokens = job.micro_batch * job.model.sequence / self.spread.cp
-        peak = machine.peak * PRECISIONS[job.precision]
-        self.rate = peak * values["efficiency"]
+        self.peak = machine.peak * machine.power
+        self.rate = self.peak * PRECISIONS[job.precision] * values["efficiency"]
+        self.memory_rate = machine.memory_bandwidth * machine.power
         self.wave = machine.cores * _TILE
 
     def product(self, rows: float, columns: float, depth: float) -> float:
@@ -115,17 +116,17 @@ class _Law:
         model, tp = self.model, self.spread.tp
         flops = 4 * self.tokens * model.sequence * model.hidden / tp
         if self.stack.fused:
-            return flops / (self.machine.peak * self.values["attention"])
+            return flops / (self.peak * self.values["attention"])
         scores = model.heads / tp * model.sequence * self.tokens
         moved = self.values["scores"] * scores * _BYTES
-        return flops / self.rate + moved / self.machine.memory_bandwidth
+        return flops / self.rate + moved / self.memory_rate
 
     def memory(self) -> float:
         """Time of what only moves a layer's numbers, forward."""
         tp = self.spread.tp
         whole = _WHOLE / (tp if self.job.sequence_parallel else 1)
         moved = self.values["passes"] * self.tokens * self.model.hidden * _BYTES
-        return moved * (whole + (1 - _WHOLE) / tp) / self.machine.memory_bandwidth
+        return moved * (whole + (1 - _WHOLE) / tp) / self.memory_rate
 
     def passes(self) -> tuple[_Pass, _Pass]:
         """Time of a layer for a micro-batch, forward and backward with what is computed again."""
@@ -203,7 +204,7 @@ class _Law:
         """Time in which weights are updated."""
         weights = sum(self.weights())
         parts = self.spread.dp * self.spread.cp if self.spread.zero else 1
-        return _UPDATE * weights / parts / self.machine.memory_bandwidth
+        return _UPDATE * weights / parts / self.memory_rate
 
     def sharded(self) -> dict[str, float]:
         """Parts of an iteration with ZeRO-3: weights are gathered layer by layer."""

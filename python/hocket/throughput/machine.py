@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from hocket._checks import whole
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.profiles.hardware import Hardware, hardware_of, neighbour_bandwidth
@@ -14,11 +15,24 @@ from hocket.workload.accelerators import Accelerator
 
 CORES = {"v100": 80, "a100": 108, "h100": 132, "b200": 148, "gb300": 160}
 """Streaming multiprocessors of families of accelerators, by NVIDIA's data sheets."""
+NOMINAL_POWER = {
+    "v100": 300,
+    "a100": 400,
+    "a100-40gb": 400,
+    "h100": 700,
+    "h200": 700,
+    "b200": 1000,
+    "gb200": 1200,
+    "gb300": 1400,
+    "mi300x": 750,
+}
+"""What an accelerator may take at most [W], by the makers' data sheets."""
 INSIDE = 0.75
 """Share of the nominal bandwidth inside a node that rings reach: 0.66 to 0.78 in published sweeps."""
 NIC = 0.88
 """Share of the NICs' nominal bandwidth that rings reach: 0.84 to 0.95 on InfiniBand and RoCE."""
 _G = 1e9
+_MOST_WATTS = 1 << 20
 _USUAL = {
     "v100": Hardware(150 * _G, 50 * _G),
     "a100": Hardware(300 * _G, 200 * _G),
@@ -52,6 +66,9 @@ class Machine:
     groups
         Bandwidth of an NPU within a group of so many neighbours [bytes/s], where links of a mesh leave less
         than the whole.
+    power
+        Share of the nominal power that an NPU may take: it computes, and moves numbers, at that share of
+        its speed.
     """
 
     accelerator: Accelerator
@@ -59,6 +76,7 @@ class Machine:
     inside: float = INSIDE
     nic: float = NIC
     groups: Mapping[int, float] = field(default_factory=dict, hash=False)
+    power: float = 1.0
 
     @cached_property
     def peak(self) -> float:
@@ -102,6 +120,24 @@ class Machine:
             return carried / (self.groups.get(npus, self.hardware.bandwidth) * self.inside)
         between = carried * share / (self.hardware.nic_bandwidth * self.nic)
         return max(between, carried / (self.hardware.bandwidth * self.inside))
+
+
+def share_of_power(watts: int, accelerator: Accelerator) -> float:
+    """Return the share of its nominal power that an accelerator is limited to.
+
+    Raises
+    ------
+    SpecError
+        If the limit is above it, or it is not known.
+    """
+    nominal = NOMINAL_POWER.get(accelerator.name)
+    if nominal is None:
+        wrong = f"the nominal power of {accelerator.name!r} is not known"
+        raise SpecError("power", wrong, "leave it out, and give efficiency")
+    if whole("power", watts, 1, _MOST_WATTS) > nominal:
+        wrong = f"{watts} W is above the nominal {nominal} W of {accelerator.name!r}"
+        raise SpecError("power", wrong, f"give at most {nominal}")
+    return watts / nominal
 
 
 def usual_hardware(accelerator: Accelerator) -> Hardware:

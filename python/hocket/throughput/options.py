@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hocket._checks import one_of, share_of_peak, truth, whole
 from hocket._options import Rate
 from hocket.throughput.job import PRECISIONS, RECOMPUTE, USUAL
+from hocket.throughput.machine import share_of_power
 from hocket.throughput.stack import STACKS, Stack
 from hocket.units import parse_bandwidth
 from hocket.workload.accelerators import Accelerator, accelerator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         sequence_parallel: bool | None
         precision: str
         nic_bandwidth: int | str | None
+        power: int | None
         efficiency: float | None
 
 
@@ -56,6 +58,8 @@ class TrainingPredictionOptions:
         Precision of products: 16-bit, 8-bit or 4-bit.
     nic_bandwidth
         Bandwidth of all NICs of a node, such as ``"200 GB/s"``. Default: as in the network.
+    power
+        Power limit of an accelerator [W]: its speed is in proportion. Default: its nominal power.
     efficiency
         Share of the peak that large products reach on an accelerator that was not fitted.
 
@@ -73,6 +77,7 @@ class TrainingPredictionOptions:
     sequence_parallel: bool | None = None
     precision: str = USUAL
     nic_bandwidth: Rate | None = None
+    power: int | None = None
     efficiency: float | None = None
 
     def __post_init__(self) -> None:
@@ -89,6 +94,8 @@ class TrainingPredictionOptions:
         one_of("precision", self.precision, tuple(PRECISIONS))
         if self.nic_bandwidth is not None:
             parse_bandwidth(self.nic_bandwidth, field="nic_bandwidth")
+        if self.power is not None:
+            share_of_power(self.power, self.accelerator)
         if self.efficiency is not None:
             share_of_peak("efficiency", self.efficiency)
 

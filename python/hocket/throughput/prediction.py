@@ -18,7 +18,7 @@ from hocket.throughput.constants import (
 )
 from hocket.throughput.cost_model import CONSTANTS, parts_of
 from hocket.throughput.job import PRECISIONS, Job
-from hocket.throughput.machine import CORES, Machine, machine_of, usual_hardware
+from hocket.throughput.machine import CORES, Machine, machine_of, share_of_power, usual_hardware
 from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.stack import Stack
 from hocket.topology.sources import TopologyLike, as_topology
@@ -52,6 +52,7 @@ class Predicted(Result):
     npu: str
     npus: int
     npus_per_node: int
+    power_share: float
     stack: str
     parallel: Parallel
     batch: int
@@ -94,6 +95,7 @@ class TrainingPrediction(Result):
             npu=self.machine.accelerator.name,
             npus=job.parallel.npus,
             npus_per_node=self.machine.hardware.npus,
+            power_share=self.machine.power,
             stack=self.stack.name,
             parallel=replace(job.parallel, micro_batches=job.micro_batches),
         )
@@ -233,6 +235,8 @@ def _machine(asked: TrainingPredictionOptions, topology: TopologyLike | None, jo
     if asked.nic_bandwidth is not None:
         rate = parse_bandwidth(asked.nic_bandwidth, field="nic_bandwidth")
         machine = replace(machine, hardware=replace(machine.hardware, nic_bandwidth=float(rate)))
+    if asked.power is not None:
+        machine = replace(machine, power=share_of_power(asked.power, chip))
     needed, there = job.parallel.npus, machine.hardware.npus
     if needed > there and not machine.hardware.nic_bandwidth:
         wrong = f"it is one node of {there} NPUs, and the run needs {needed:,}"

@@ -34,7 +34,7 @@ NOT_FITTED = {
     "narayanan-2021-zero3": "ZeRO-3 of 2021: what gathers of weights cost is not known",
     "jean-zay-v100-zero3": "ZeRO-3 of 2021: what gathers of weights cost is not known",
     "jean-zay-v100": "a shared network: its author gives 40 % either way",
-    "torchtitan": "accelerators whose power is capped",
+    "torchtitan": "whether it was compiled, and how products of 8 bits are scaled, is not stated",
     "sakuraone": "micro-batches and groups of layers are not stated",
 }
 """Sets that the law does not describe, by how their names begin, and why."""

@@ -36,6 +36,7 @@ MACHINES = {
     "jean-zay-a100": Machine(accelerator("a100"), Hardware(300 * _G, 50 * _G)),
     "jean-zay-v100": Machine(accelerator("v100"), Hardware(150 * _G, 50 * _G, npus=4), 0.78),
     "h100": Machine(accelerator("h100"), Hardware(450 * _G, 400 * _G)),
+    "h100-500w": Machine(accelerator("h100"), Hardware(450 * _G, 400 * _G), power=500 / 700),
     "h200": Machine(accelerator("h200"), Hardware(450 * _G, 400 * _G)),
     "b200": Machine(accelerator("b200"), Hardware(900 * _G, 400 * _G)),
     "gb200": Machine(accelerator("gb200"), Hardware(900 * _G, 3600 * _G, npus=72)),

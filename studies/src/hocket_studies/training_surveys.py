@@ -188,7 +188,12 @@ def _place(row: dict[str, str]) -> tuple[str, str, str]:
 
 
 _CHIPS = ("gb300", "gb200", "b200", "h200", "h100")
-_HOSTS = {"a100 80gb x128": "vela-a100", "h100 x96": "vela-h100", "a3 mega": "a3-mega"}
+_HOSTS = {
+    "a100 80gb x128": "vela-a100",
+    "h100 x96": "vela-h100",
+    "a3 mega": "a3-mega",
+    "h100 96gb hbm2e": "h100-500w",
+}
 """Machines by what their hardware is called; others are those of their accelerator."""
 _PROGRAMS = {
     "fms-fsdp": "fms-fsdp",
