@@ -78,6 +78,8 @@ const NEAR: f64 = 100.0;
 const NEAR_OF_FEW: f64 = 200.0;
 /// The same where each piece takes long to list.
 const NEAR_OF_EVEN: f64 = 50.0;
+/// One over the share of links, for each NPU, that are full where links are to be filled evenly.
+const FULL: usize = 2;
 /// Transfers up to which both orders are listed.
 const MOST_IN_BOTH_ORDERS: u64 = 1_100_000;
 /// Orders: the longest way first, with all trees at once, or each from a random time on; or where later links are free first.
@@ -373,6 +375,10 @@ impl<'a> On<'a> {
             (_, true) => [EVEN, SPREAD],
         };
         if rows * u64::from(few) > MOST_IN_BOTH_ORDERS {
+            // Where few links are full, the others make up for what they lose.
+            if orders[0] == EVEN && jobs.full(self.topology) * FULL < self.network.npus().count() {
+                orders[0] = SPREAD;
+            }
             orders[1] = orders[0];
             if u64::from(few) >= most {
                 // There is nothing to choose.

@@ -8,6 +8,7 @@ use crate::collective::Collective;
 use crate::graph::Lists;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
+use crate::topology::Topology;
 
 /// What is done with each piece of each tree.
 #[derive(Default)]
@@ -101,6 +102,19 @@ impl Jobs {
             .iter()
             .map(|job| self.ways[job.way as usize].len());
         links.sum::<usize>() as u64
+    }
+
+    /// Returns the number of links that send for nearly as long as any.
+    pub(crate) fn full(&self, topology: &Topology) -> usize {
+        let mut busy = vec![0.0; topology.links().len()];
+        for job in &self.list {
+            for &link in &self.ways[job.way as usize] {
+                let rate = topology.link(link).bandwidth.bytes_per_second() as f64;
+                busy[link.index()] += f64::from(job.part.1) / rate;
+            }
+        }
+        let most = busy.iter().copied().fold(0.0, f64::max);
+        busy.iter().filter(|&&busy| busy > 0.9 * most).count()
     }
 
     /// Returns the same sends backwards: the last first, along ways turned round.
