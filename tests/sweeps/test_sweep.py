@@ -481,6 +481,11 @@ def test_every_command_runs(command: str, text: str, tmp_path: Path) -> None:
     figure = {"plan": "bound_ps", "bound": "bound_ps"}.get(command, "time_ps")
     figure = "time_s" if command.startswith("predict") else figure
     assert all(row[figure] > 0 for row in found)
+    if command == "predict --training":
+        given = {"parallel": "dp=4,tp=8,pp=12", "batch": 1536, "npu": "a100"}
+        stated = hk.predict_training("gpt3-175b", **given).error
+        assert stated is not None
+        assert [row["expected_error"] for row in found] == [stated.within]
     if command == "compare":
         assert [row["rank"] for row in found] == list(range(1, len(found) + 1))
         wanted = hk.compare("all-reduce", "ring:4@25GB/s,1us", size="1 MB", chunks=2)

@@ -29,8 +29,7 @@ class Constant:
     what
         What it says.
     of
-        Whose it is, where that is not the machine: ``"accelerator"``, ``"accelerator and program"``,
-        ``"program"`` or ``"fabric"``.
+        Whose it is, where that is not the machine: ``"fabric"``.
     """
 
     prior: float

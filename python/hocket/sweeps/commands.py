@@ -304,7 +304,7 @@ def _predict_training(point: Point, inputs: SweepInputs) -> list[Row]:
             "npu_count": found.job.parallel.npus,
             "cost": cost,
             **_row(found, _predicted_training()),
-            "expected_error": None if found.error is None else found.error.median,
+            "expected_error": None if found.error is None else found.error.within,
         }
     ]
 
