@@ -63,7 +63,7 @@ def test_slow_links_are_as_slow_as_said(tmp_path: Path) -> None:
     file.write_text(f"{text}slow: [npu0=25Gb/s]\n", encoding="utf-8")
     assert time(file, slow=["npu5=50Gb/s"]) == time(slow=["npu0=25Gb/s"])
     for wrong, why in (
-        ("npu0", "slow: 'npu0' is no slow device or link"),
+        ("npu0", "slow: 'npu0' has no rate; say what it carries: npu0=12.5GB/s"),
         ("npu99=1Gb/s", 'slow: no device is called "npu99"'),
         ("npu0=400Gb/s", "slow: npu0=50 GB/s is not slow: it has 12.5 GB/s"),
     ):

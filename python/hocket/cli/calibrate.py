@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,7 +135,8 @@ def _kept_back(found: Fit) -> dict[str, tuple[float, float]]:
     bands: dict[str, list[float]] = {}
     for row, held, error in zip(found.rows, found.held, found.errors, strict=True):
         if held:
-            bands.setdefault(band_of(row.size), []).append(float(error))
+            off = abs(math.log1p(float(error)))
+            bands.setdefault(band_of(row.size), []).append(math.expm1(off))
     summaries = {band: summary_of(np.array(errors)) for band, errors in bands.items()}
     return {
         band: (each.median, each.p90) for band, each in summaries.items() if each.rows >= _FEWEST

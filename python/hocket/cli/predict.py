@@ -19,8 +19,8 @@ from hocket.topology.build import build_topology
 from hocket.units import format_size
 
 _SIZES = "1K:4G:x4"
-_WIDE = 0.25
-"""Share of a time beyond which an expected error is wide."""
+_WIDE = 1.25
+"""Factor from which on an expected error is wide."""
 
 
 def predict(
@@ -65,8 +65,8 @@ def predict(
 def _expected(each: ExpectedError) -> str:
     """Return how far predictions are off, and what would narrow it."""
     who = f"{each.owners} owners" if each.times else "sizes of it kept back"
-    line = f"{each.sizes}: within {each.within:.0%} for 9 of 10 ({each.of}, {who})"
-    wide = "; hocket calibrate narrows it" if each.times and each.within > _WIDE else ""
+    line = f"{each.sizes}: 9 of 10 within a factor of {each.factor:.2f} ({each.of}, {who})"
+    wide = "; hocket calibrate narrows it" if each.times and each.factor > _WIDE else ""
     return line + wide
 
 

@@ -27,6 +27,9 @@ class Box:
         Whether these may sum (NVLink SHARP).
     gpus
         Names of its GPUs in dumps, as ``"sm90"``.
+    rack
+        What a node of more than 8 GPUs sends to others at most, whatever its NICs could [bytes/s]; 0: as
+        much as they can.
     """
 
     what: str
@@ -34,6 +37,7 @@ class Box:
     is_switched: bool
     can_sum: bool
     gpus: tuple[str, ...]
+    rack: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -71,11 +75,15 @@ BOXES: Mapping[str, Box] = {
     "a100-mesh": Box("4 A100, each linked to each", 300 * _G, False, False, ("sm80",)),
     "h100": Box("H100 or H200, NVSwitches", 450 * _G, True, True, ("sm90",)),
     "gh200": Box("4 GH200, each linked to each", 450 * _G, False, False, ("sm90",)),
-    "b200": Box("B200, B300, GB200 or GB300, NVSwitches", 900 * _G, True, True, ("sm100", "sm103")),
+    "b200": Box(
+        "B200, B300, GB200 or GB300, NVSwitches", 900 * _G, True, True, ("sm100", "sm103"), 400 * _G
+    ),
     "mi300x": Box("MI300X or MI325X, each linked to each", 336 * _G, False, False, ("gfx942",)),
     "mi350x": Box("MI350X or MI355X, each linked to each", 403.2 * _G, False, False, ("gfx950",)),
 }
-"""Bandwidths by the makers' specifications; of AMD's links three quarters, as RCCL counts them."""
+"""Bandwidths by the makers' specifications; of AMD's links three quarters, as RCCL counts them.
+
+Racks of 72 GB200 reach 400 GB/s with one another, in the tables of two owners."""
 
 FABRICS: Mapping[str, Fabric] = {
     "ib": Fabric("InfiniBand, or RoCE with NVIDIA's NICs", can_sum=True),

@@ -24,6 +24,8 @@ FURTHER = 4
 FEWEST_OWNERS = 5
 """Owners below which a fabric is no class of its own."""
 _BAND = 1 << 20
+_BOX = 8
+"""NPUs of a node; racks of more are another matter."""
 _FILE = Path(__file__).parent / "shipped" / "evidence.yml"
 
 
@@ -37,9 +39,9 @@ class ExpectedError(Result):
         The class of machines, and the band of sizes.
     owners, times
         Who published what was left out, and how many times that were.
-    median, within
-        Of predicted over measured time less one, without its sign, each owner weighing the same: half are
-        below the one, and 9 of 10 of an owner who is new below the other.
+    median, factor
+        Of how many times as long or as short as predicted times were, from 1 up; each owner weighs the
+        same. Half are below the one, and 9 of 10 of an owner who is new below the other.
     """
 
     of: str
@@ -47,7 +49,7 @@ class ExpectedError(Result):
     owners: int
     times: int
     median: float
-    within: float
+    factor: float
 
 
 @dataclass(frozen=True)
@@ -68,18 +70,14 @@ class Evidence:
     fabrics: Mapping[str, tuple[int, int]]
     errors: Mapping[tuple[str, str], ExpectedError]
 
-    def class_of(self, box: str, fabric: str, nodes: int) -> str:
-        """Return the class of so many boxes on a fabric."""
-        if box not in self.boxes:
+    def class_of(self, box: str, fabric: str, nodes: int, npus: int = 8) -> str:
+        """Return the class of so many boxes on a fabric, of so many NPUs each."""
+        if box not in self.boxes or (nodes > 1 and npus > _BOX):
             return OTHER
         if nodes == 1:
             return ONE_BOX
         owners, most = self.fabrics.get(fabric, (0, 0))
         return fabric if owners >= FEWEST_OWNERS and nodes <= FURTHER * most else OTHER
-
-    def expected(self, box: str, fabric: str, nodes: int, size: int) -> ExpectedError:
-        """Return the error to expect of a size [bytes] on so many boxes."""
-        return self.of_class(self.class_of(box, fabric, nodes), size)
 
     def of_class(self, of: str, size: int) -> ExpectedError:
         """Return the error to expect of a class of machines at a size [bytes]."""

@@ -44,8 +44,8 @@ class PredictedTime(Result):
         What of it launching alone would take; near 1, the size hardly matters.
     busbw
         By the definitions of nccl-tests [bytes/s].
-    within
-        How far from it 9 of 10 machines like this are, as a share of what they take.
+    factor
+        Of 10 machines like this, 9 take at most so many times as long, and at least one of so many.
     below_bound
         Why it stands below the bound on any plan; ``None`` where it does not.
     """
@@ -56,7 +56,7 @@ class PredictedTime(Result):
     protocol: str = field(metadata=said(column=Column("protocol")))
     launch_share: float = field(metadata=said(column=Column("launch")))
     busbw: float = field(metadata=said("busbw_bytes_per_s", column=Column("busbw", after="time_s")))
-    within: float = field(metadata=said(column=Column("9 of 10 within", decimals=0, leaves=0)))
+    factor: float = field(metadata=said(column=Column("9 of 10", write="x/÷ {:.2f}", leaves=0)))
     below_bound: str | None = None
 
 
@@ -191,9 +191,10 @@ def predict_on(
             *names[int(way)],
             float(start / took),
             float(size * factor / took) * 1e6,
-            profile.expected(nodes, size).within,
+            profile.expected(hardware, nodes, size).factor,
         )
         for size, took, way, factor in zip(sizes, found, quickest, factors, strict=True)
     )
-    errors = tuple(dict.fromkeys(profile.expected(nodes, size) for size in sorted(sizes)))
-    return Prediction(kind, npus, nodes, profile, start, made, errors, about=profile.source)
+    about = (*profile.remarks(hardware, nodes), *profile.source)
+    errors = tuple(dict.fromkeys(profile.expected(hardware, nodes, size) for size in sorted(sizes)))
+    return Prediction(kind, npus, nodes, profile, start, made, errors, about=about)

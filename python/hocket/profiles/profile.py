@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -14,9 +14,9 @@ from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.fitting.constants import Constant, Fitted, digits, values_of
 from hocket.profiles.block_constants import BLOCK_CONSTANTS
-from hocket.profiles.classes import BOXES, FABRICS, Fabric
+from hocket.profiles.classes import BOXES, FABRICS, Box, Fabric
 from hocket.profiles.cost_model import CONSTANTS, launch_behind
-from hocket.profiles.expected import ExpectedError, band_of, evidence
+from hocket.profiles.expected import OTHER, ExpectedError, band_of, evidence
 from hocket.profiles.facts import NOTHING, Facts, read_facts
 from hocket.profiles.fit import Fit
 from hocket.profiles.hardware import Hardware, hardware_of
@@ -28,6 +28,9 @@ _NO_FABRIC = Fabric("")
 _USUAL_FABRIC = "ib"
 _LEAST = 0.95
 """Share of a class's nominal bandwidth from which on links are those of that class."""
+_BOX = 8
+"""GPUs of a node; more are a rack."""
+_OF_FABRIC = [name for name, each in CONSTANTS.items() if each.of == "fabric"]
 _HOW = (
     "name one in its file (profile: h100), give --profile, as h100+ib, or run hocket calibrate; "
     "docs/machines.md lists boxes and fabrics"
@@ -112,45 +115,89 @@ class Profile:
             raise SpecError(
                 "launch", f"profile {self.name!r} states none", "add one: launch: {mpi: 15}"
             )
-        kind = kind or self.facts.launch
+        if kind is None:
+            kind = self.facts.launch
         if kind is None:
             return next(iter(self.launch.values()))
         one_of("launch", kind, list(self.launch))
         return self.launch[kind]
 
     def launching_all(self, npus: int, nodes: int, kind: str | None = None) -> float:
-        """Return what launching on so many NPUs and nodes takes [us], theirs included."""
-        start = self.launching(kind)
-        is_process = (kind or self.facts.launch or next(iter(self.launch))) == "process"
+        """Return what launching on so many NPUs and nodes takes [us], theirs included.
+
+        Raises
+        ------
+        SpecError
+            If there is no such kind, or another is a fact of the machine.
+        """
+        start, known = self.launching(kind), self.facts.launch
+        if kind is not None and known not in (None, kind):
+            wrong = f"it is {kind!r}, but the profile says launch={known}"
+            raise SpecError("launch", wrong, "give one of them")
+        named = known if kind is None else kind
+        is_process = (next(iter(self.launch)) if named is None else named) == "process"
         if nodes > 1 or (self.is_composed and not is_process):
             return start
         return start + self.launch_per_npu * npus
 
-    def expected(self, nodes: int, size: int) -> ExpectedError:
+    def expected(self, hardware: Hardware, nodes: int, size: int) -> ExpectedError:
         """Return the error to expect of a size [bytes]: that of the machine, or of machines like it."""
         band = band_of(size)
         if band in self.errors:
-            return ExpectedError(self.name, band, 1, 0, *self.errors[band])
-        return evidence().expected(self.box, self.fabric, nodes, size)
+            median, p90 = self.errors[band]
+            return ExpectedError(self.name, band, 1, 0, 1 + median, 1 + p90)
+        return evidence().of_class(self._class(hardware, nodes), size)
+
+    def _class(self, hardware: Hardware, nodes: int) -> str:
+        """Return the class of machines of so many nodes; of links unlike those of its box the others."""
+        box = BOXES.get(self.box)
+        is_like = box is not None and (hardware.npus == 1 or _is_like(box, hardware))
+        of = evidence().class_of(self.box, self.fabric, nodes, hardware.npus)
+        return of if is_like else OTHER
+
+    def remarks(self, hardware: Hardware, nodes: int) -> Iterator[str]:
+        """Return what of a network this profile does not fit, or does not know."""
+        box = BOXES.get(self.box)
+        if box is not None and hardware.npus > 1 and not _is_like(box, hardware):
+            yield (
+                f"links of {hardware.bandwidth / 1e9:.4g} GB/s from an NPU are not those of {self.box}, "
+                f"{box.bandwidth / 1e9:.4g} GB/s"
+            )
+        if box is not None and box.can_sum and not hardware.sums and self.facts.nvls is None:
+            yield f"switches of this network do not sum; those of {self.box} may: nvls=on"
+        if nodes == 1 and self.fabric:
+            yield f"a single node, so nothing of the fabric {self.fabric} counts"
+        if nodes > 1 and not any(name in self.constants for name in _OF_FABRIC):
+            yield (
+                f"profile {self.name} says nothing of what joins nodes, so constants of that are priors: "
+                f"{self.box or 'h100'}+{_USUAL_FABRIC} has them"
+            )
 
     def hardware(self, nominal: Hardware, nodes: int) -> Hardware:
         """Return the hardware of a machine as its fabric and what is known of it have it.
 
         Raises
         ------
-        InfeasibleError
-            If nodes have a single NPU, and the profile says nothing of what joins them.
+        SpecError
+            If a fact is not one of such a machine.
         """
+        box = BOXES.get(self.box)
+        can_sum = nominal.sums if self.facts.nvls is None else self.facts.nvls
         found = replace(
             nominal,
-            sums=nominal.sums and self.facts.nvls is not False,
+            sums=can_sum and (box is None or box.can_sum),
             without=tuple(self.facts.without),
             sums_between=bool(self.facts.sharp),
         )
+        if nodes == 1 and self.facts.sharp:
+            wrong = "sharp=on: there is one node, and switches between nodes are meant"
+            raise SpecError("profile", wrong, "leave it out")
         if nodes == 1 or self.fabric not in FABRICS:
             return found
         fabric = FABRICS[self.fabric]
         nics = found.nic_bandwidth
+        if box is not None and box.rack and found.npus > _BOX:
+            nics = min(nics, box.rack)
         return replace(
             found,
             nic_bandwidth=min(nics, fabric.most) if fabric.most else nics,
@@ -266,7 +313,7 @@ def profile_for(network: Topology, spec: TopologySpec | None = None) -> Profile:
     if spec is not None and spec.profile is not None:
         return profile_of(spec)
     nodes = max(len(network.groups), 1)
-    hardware = hardware_of(network)
+    hardware = hardware_of(network, may_be_alone=True)
     gpu = None if spec is None else spec.gpu
     box = _box_of(hardware, gpu)
     if box is None:
@@ -284,15 +331,20 @@ def profile_for(network: Topology, spec: TopologySpec | None = None) -> Profile:
     return replace(found, source=(f"{line} ({', '.join(others)})", *found.source))
 
 
+def _is_like(box: Box, hardware: Hardware) -> bool:
+    """Return whether links are those of a class of boxes."""
+    rate = hardware.most or hardware.bandwidth
+    return _LEAST * box.bandwidth <= rate <= box.bandwidth / _LEAST
+
+
 def _box_of(hardware: Hardware, gpu: str | None) -> str | None:
     """Return the class of boxes with such a GPU, or with such links; ``None`` if there is none."""
-    rate = hardware.most or hardware.bandwidth
     found = [
         name
         for name, box in BOXES.items()
-        if (gpu in box.gpus if gpu else _LEAST * box.bandwidth <= rate <= box.bandwidth / _LEAST)
+        if (gpu in box.gpus if gpu else _is_like(box, hardware) and not name.startswith("mi"))
     ]
-    if hardware.is_on_pci or not found:
+    if hardware.is_on_pci or hardware.npus == 1 or not found:
         return None
     alike = [name for name in found if BOXES[name].is_switched == hardware.is_switched]
     return (alike or found)[0]
@@ -320,6 +372,8 @@ def load_profile(name: str, *, origin: str | None = None) -> Profile:
         If there is none, or a fact contradicts it.
     """
     base, *facts = name.split(",")
+    if base.lower().partition("+")[0] in BOXES:
+        base = base.lower()
     if base.endswith((".yml", ".yaml")):
         from hocket.topology.text import from_file
 
@@ -345,7 +399,10 @@ def _with(found: Profile, facts: Facts, origin: str | None) -> Profile:
     if facts.nvls and found.box in BOXES and not BOXES[found.box].can_sum:
         wrong = f"nvls=on: switches of {found.box} do not sum"
         raise SpecError("profile", wrong, "leave it out", origin)
-    if facts.launch is not None:
+    if facts.launch is not None and facts.launch not in found.launch:
+        others = _launches().launch
+        if facts.launch in others:
+            found = replace(found, launch={**found.launch, facts.launch: others[facts.launch]})
         found.launching(facts.launch)
     return replace(found, name=found.name + facts.written(), facts=facts)
 
@@ -369,7 +426,7 @@ def _composed(name: str, origin: str | None) -> Profile:
         raise SpecError("profile", f"there is no fabric {shown(fabric)}", right, origin=origin)
     parts = [_class("boxes", box)]
     parts += [_class("fabrics", fabric)] if plus else []
-    launches = _read_profile(_FOLDER / "launches.yml", "launches")
+    launches = _launches()
     about = [f"{each.name}: {', '.join(each.source)}" for each in parts]
     return Profile(
         name,
@@ -381,6 +438,12 @@ def _composed(name: str, origin: str | None) -> Profile:
         fabric=fabric,
         is_composed=True,
     )
+
+
+@cache
+def _launches() -> Profile:
+    """Return what launching takes, by class."""
+    return _read_profile(_FOLDER / "launches.yml", "launches")
 
 
 def _class(kind: str, name: str) -> Profile:

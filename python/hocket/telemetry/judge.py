@@ -403,7 +403,9 @@ def _doubts(
         )
 
 
-def _tolerance(size: int, how: MeasuredOptions, profile: Profile | None, nodes: int) -> float:
+def _tolerance(
+    size: int, how: MeasuredOptions, profile: Profile | None, expectation: Expectation
+) -> float:
     """Return the share by which a time may exceed its prediction.
 
     With constants of classes of machines, that is at least how far 9 of 10 of them are.
@@ -411,9 +413,10 @@ def _tolerance(size: int, how: MeasuredOptions, profile: Profile | None, nodes: 
     if how.tolerance is not None:
         return how.tolerance
     usual = tolerance_at(size)
-    if profile is None or not profile.is_composed:
+    if profile is None or not profile.is_composed or expectation.hardware is None:
         return usual
-    return max(usual, profile.expected(nodes, size).within)
+    error = profile.expected(expectation.hardware, expectation.nodes, size)
+    return max(usual, error.factor - 1)
 
 
 def _judged(
@@ -443,7 +446,7 @@ def _judged(
             best = Best(foreseen, "library")
         limit = expectation.bound(kind, each.size)
         bound_ps = None if limit is None else limit.time_ps
-        allowed = _tolerance(each.size, how, profile, expectation.nodes)
+        allowed = _tolerance(each.size, how, profile, expectation)
         plan = None if best is None else best.seconds
         without = None if other is None else other.seconds
         cases.append(

@@ -143,7 +143,7 @@ class ProfileFile(Strict):
 
 
 Profiled: TypeAlias = Annotated[
-    Annotated[Name, Tag("<str>")] | Annotated[Profile, Tag("<dict>")],
+    Annotated[Words, Tag("<str>")] | Annotated[Profile, Tag("<dict>")],
     one_of(
         "<str>", "<dict>", right="name a shipped profile, or give {launch: ..., constants: ...}"
     ),

@@ -321,9 +321,10 @@ class LeftOut:
     machines: str
 
     @property
-    def error(self) -> float:
-        """Predicted over measured, less one."""
-        return self.seconds / self.row.seconds - 1
+    def factor(self) -> float:
+        """How many times as long or as short as predicted it was; from 1 up."""
+        ratio = self.seconds / self.row.seconds
+        return max(ratio, 1 / ratio)
 
 
 def evidence_of(sets: Sets) -> Evidence:
@@ -355,7 +356,7 @@ def leave_owners_out(
             rows = fitted_rows(each, sweeps) if each.owner == owner else []
             for row, time in zip(rows, fitted.predict(each, rows).tolist(), strict=True):
                 fabric = each.fabric if row.nodes > 1 else ""
-                machines = known.class_of(each.box, fabric, row.nodes)
+                machines = known.class_of(each.box, fabric, row.nodes, row.npus // row.nodes)
                 found.append(LeftOut(each, row, time, machines))
         if on_case is not None:
             on_case(f"leaving out {owner}", done, len(owners))
@@ -400,13 +401,13 @@ def _is_told(each: MeasuredSet, sweeps: MeasuredSeries, kind: str, name: str) ->
 
 
 def _rounded(each: ExpectedError) -> dict[str, object]:
-    return {**asdict(each), "median": round(each.median, 3), "within": round(each.within, 3)}
+    return {**asdict(each), "median": round(each.median, 3), "factor": round(each.factor, 3)}
 
 
 def _expected(of: str, sizes: str, own: Sequence[LeftOut]) -> ExpectedError:
     owners = [each.of.owner for each in own]
-    median, within = of_new_sources(np.array([each.error for each in own]), owners)
-    return ExpectedError(of, sizes, len({*owners}), len(own), median, within)
+    median, factor = of_new_sources(np.array([each.factor for each in own]), owners)
+    return ExpectedError(of, sizes, len({*owners}), len(own), median, factor)
 
 
 def coverage(left: Sequence[LeftOut]) -> dict[tuple[str, str], tuple[int, int]]:
@@ -424,5 +425,5 @@ def coverage(left: Sequence[LeftOut]) -> dict[tuple[str, str], tuple[int, int]]:
                 error = known.of_class(each.machines, each.row.size)
                 key = each.machines, band_of(each.row.size)
                 right, total = held.get(key, (0, 0))
-                held[key] = right + (abs(each.error) <= error.within), total + 1
+                held[key] = right + (each.factor <= error.factor), total + 1
     return held

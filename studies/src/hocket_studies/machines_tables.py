@@ -99,19 +99,20 @@ def _stated(result: MachinesResult) -> Table:
         table.add_column(name)
     for name in ("owners", "times"):
         table.add_column(name, justify="right")
-    for name in ("median", "9 of 10 within", "held"):
-        table.add_column(name, justify="right", unit="%")
+    for name in ("median factor", "9 of 10 within"):
+        table.add_column(name, justify="right")
+    table.add_column("held", justify="right", unit="%")
     for row in _stated_rows(result):
         table.add_row(*row)
     return table
 
 
 def _stated_rows(result: MachinesResult) -> Iterator[list[str]]:
-    for each in sorted(result.expected, key=lambda each: -each.within):
+    for each in sorted(result.expected, key=lambda each: -each.factor):
         held, times = result.held[each.of, each.sizes]
         counts = [str(each.owners), str(each.times)]
-        shares = [percent(share) for share in (each.median, each.within, held / times)]
-        yield [each.of, each.sizes, *counts, *shares]
+        factors = [f"{each.median:.2f}", f"{each.factor:.2f}"]
+        yield [each.of, each.sizes, *counts, *factors, percent(held / times)]
 
 
 def _picks(result: MachinesResult) -> str:
@@ -216,7 +217,7 @@ def as_page(result: MachinesResult) -> str:
     )
     lines += markdown(["set", "collective", "sizes", "question"], ["median", "times"], worst)
     if result.expected:
-        head = ["owners", "times", "median", "9 of 10 within", "held"]
+        head = ["owners", "times", "median factor", "9 of 10 within", "held, %"]
         lines += ["", "## Machines of other owners", ""]
         lines += markdown(["machines", "sizes"], head, _stated_rows(result))
     if result.picks:
