@@ -69,6 +69,8 @@ class Fabric:
 
 
 _G = 1e9
+BOX_NPUS = 8
+"""GPUs of a node at most; more are a rack."""
 BOXES: Mapping[str, Box] = {
     "v100": Box("V100, NVLink in a cube mesh or NVSwitches", 150 * _G, False, False, ("sm70",)),
     "a100": Box("A100, NVSwitches", 300 * _G, True, False, ("sm80",)),

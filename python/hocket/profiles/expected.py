@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from hocket._results import Result
+from hocket.profiles.classes import BOX_NPUS
 
 BELOW, FROM = "below 1 MiB", "from 1 MiB"
 """Bands of sizes."""
@@ -24,8 +25,6 @@ FURTHER = 4
 FEWEST_OWNERS = 5
 """Owners below which a fabric is no class of its own."""
 _BAND = 1 << 20
-_BOX = 8
-"""NPUs of a node; racks of more are another matter."""
 _FILE = Path(__file__).parent / "shipped" / "evidence.yml"
 
 
@@ -72,7 +71,7 @@ class Evidence:
 
     def class_of(self, box: str, fabric: str, nodes: int, npus: int = 8) -> str:
         """Return the class of so many boxes on a fabric, of so many NPUs each."""
-        if box not in self.boxes or (nodes > 1 and npus > _BOX):
+        if box not in self.boxes or (nodes > 1 and npus > BOX_NPUS):
             return OTHER
         if nodes == 1:
             return ONE_BOX

@@ -126,7 +126,7 @@ def predict(
     SpecError
         If there is no such profile, the profile has no such kind of program, or the law no such collective.
     InfeasibleError
-        If nodes have a single NPU.
+        If an NPU does not reach another, or the only node has a single NPU.
 
     Examples
     --------

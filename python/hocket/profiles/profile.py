@@ -14,7 +14,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.fitting.constants import Constant, Fitted, digits, values_of
 from hocket.profiles.block_constants import BLOCK_CONSTANTS
-from hocket.profiles.classes import BOXES, FABRICS, Box, Fabric
+from hocket.profiles.classes import BOX_NPUS, BOXES, FABRICS, Box, Fabric
 from hocket.profiles.cost_model import CONSTANTS, launch_behind
 from hocket.profiles.expected import OTHER, ExpectedError, band_of, evidence
 from hocket.profiles.facts import NOTHING, Facts, read_facts
@@ -28,8 +28,6 @@ _NO_FABRIC = Fabric("")
 _USUAL_FABRIC = "ib"
 _LEAST = 0.95
 """Share of a class's nominal bandwidth from which on links are those of that class."""
-_BOX = 8
-"""GPUs of a node; more are a rack."""
 _OF_FABRIC = [name for name, each in CONSTANTS.items() if each.of == "fabric"]
 _HOW = (
     "name one in its file (profile: h100), give --profile, as h100+ib, or run hocket calibrate; "
@@ -196,7 +194,7 @@ class Profile:
             return found
         fabric = FABRICS[self.fabric]
         nics = found.nic_bandwidth
-        if box is not None and box.rack and found.npus > _BOX:
+        if box is not None and box.rack and found.npus > BOX_NPUS:
             nics = min(nics, box.rack)
         return replace(
             found,
@@ -278,7 +276,8 @@ def as_profile(value: object) -> Profile:
     """
     if isinstance(value, str):
         return load_profile(value)
-    right = f"name one of {', '.join(profile_names())}, or a topology file that has one"
+    known = ", ".join(profile_names())
+    right = f"name one of {known}, a box on a fabric, as h100+ib, or a topology file that has one"
     return instance_of(Profile, "profile", value, right)
 
 
@@ -339,6 +338,7 @@ def _is_like(box: Box, hardware: Hardware) -> bool:
 
 def _box_of(hardware: Hardware, gpu: str | None) -> str | None:
     """Return the class of boxes with such a GPU, or with such links; ``None`` if there is none."""
+    # Links of AMD's boxes are no sign: networks of other makers have such rates too.
     found = [
         name
         for name, box in BOXES.items()
