@@ -85,6 +85,20 @@ def test_a_plan_that_does_not_pay_is_left_to_nccl(tmp_path: Path) -> None:
     assert any("left to NCCL: " in note for note in found.judgement.notes)
 
 
+def test_a_part_of_a_machine_has_the_gpus_of_the_whole(tmp_path: Path) -> None:
+    """Two of four GPUs have a third of the links of each, which would be those of no GPU."""
+    made = hk.deploy(
+        "fully_connected:4@100GB/s,700ns",
+        tmp_path / "deploy",
+        process_groups="world,dp=2,tp=2",
+        collectives="all-reduce",
+        sizes="1M:1M",
+    )
+    assert {each.group for each in made.ranges} == {"world", "dp", "tp"}
+    assert all(each.nccl_ps is not None for each in made.ranges)
+    assert hk.check_file(tmp_path / "deploy").is_right
+
+
 def test_groups_on_several_nodes_are_left_to_nccl(tmp_path: Path) -> None:
     made = hk.deploy(
         "dgx_a100_2box",

@@ -155,7 +155,7 @@ class Machine(Strict):
     processors: Annotated[int, Field(ge=1, le=MAX_PROCESSORS)]
     """Of a GPU: thread blocks that run at once."""
     gpu: Name | None
-    """Kind of the GPUs, such as ``sm90``; null where the network does not say it."""
+    """Kind of the GPUs, such as ``sm90``, or ``ampere`` as NVLinks tell; null where nothing tells it."""
 
     @property
     def capability(self) -> str | None:

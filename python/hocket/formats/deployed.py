@@ -13,13 +13,13 @@ from hocket._options import options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, said
 from hocket.collectives.collective import Progress
 from hocket.deployment.manifest import Deployment, load_deployment
-from hocket.errors import InfeasibleError, SpecError
+from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.files.atomic import check_folder, replacing_folder
 from hocket.formats.deployed_folder import write_folder
 from hocket.formats.deployed_rows import APART, DeployOptions, group_classes
 from hocket.nccl.gpus import gpu_named
 from hocket.nccl.machine import Machine, load_machine
-from hocket.nccl.prediction import network_and_gpu
+from hocket.nccl.prediction import library_on, network_and_gpu
 from hocket.topology.text import from_text
 from hocket.units import counted
 
@@ -161,7 +161,10 @@ def deploy(
     network, gpu = network_and_gpu(topology, gpu)
     if machine is None and isinstance(topology, str | PathLike):
         machine = machine_of(from_text(str(topology), bandwidth=None, latency=None))
-    if gpu is not None:
+    if gpu is None:
+        with suppress(Error):  # a part of the network, with fewer links, would tell another GPU
+            gpu = library_on(network).known.name
+    else:
         with suppress(InfeasibleError):  # of a GPU that no model knows, nothing is predicted
             gpu_named(gpu)
     is_own = _files_of(target).__contains__
