@@ -1064,3 +1064,190 @@ UNSEEN = (
     ),
 )
 """Cases that were collected when the rules knew those of `NEWEST`."""
+LATEST = (
+    # Slingshot is asked for, and its plugin is not loaded: TCP. Lines and rate are assumed.
+    Fault(
+        "ecmwf/WeatherGenerator#1261",
+        "box:2x4x4@150GB/s,350ns@25GB/s,1.3us",
+        2,
+        4,
+        8,
+        [
+            setting("NET_GDR_LEVEL", "PHB"),
+            said("nid1", "NET/Plugin: Could not find: libnccl-net.so."),
+            said("nid1", "NET/Socket : Using [0]hsn0:10.0.0.2<0>"),
+            said("nid1", "Using network Socket"),
+        ],
+        "sockets",
+    ),
+    # Two P5: the image of the job does not use EFA. The rate is assumed.
+    Fault(
+        "awslabs/awsome-distributed-ai#386",
+        f"box:2x8x8{H100}{NDR}",
+        2,
+        8,
+        5,
+        [
+            "(RayTrainWorker pid=944, ip=10.0.0.1) "
+            + said("worker-p5", "Channel 13/0 : 0[0] -> 8[0] [receive] via NET/Socket/0"),
+            "(RayTrainWorker pid=946, ip=10.0.0.1) "
+            + said("worker-p5", "Channel 06/0 : 10[2] -> 11[3] via P2P/CUMEM", 2),
+        ],
+        "sockets",
+    ),
+    # Two nodes of four V100: NCCL_NET_GDR_LEVEL=3 turns GPUDirect RDMA on. The rate is assumed.
+    Fault(
+        "Mellanox/nv_peer_memory#56",
+        "box:2x4x1@150GB/s,350ns@12.5GB/s,1.3us",
+        2,
+        4,
+        6,
+        [
+            said("secondary_node", "Ring 01 : 3 -> 6 [receive] via NET/IB/0", 2),
+            said("secondary_node", "Ring 01 : 7 -> 2 [send] via NET/IB/0", 3),
+            said("master_node", "Ring 01 : 2[2] -> 0[0] via P2P/IPC", 2),
+        ],
+        "no GPUDirect RDMA",
+    ),
+    # Four nodes without libibverbs: 4 GB/s over IPoIB, and 6 with it. Lines are assumed.
+    Fault(
+        "NVIDIA/nccl#465",
+        "box:4x4x1@32GB/s,350ns@12.5GB/s,1.3us",
+        4,
+        4,
+        4,
+        [
+            said("node0", "Failed to open libibverbs.so[.1]"),
+            said("node0", "NET/Socket : Using [0]ib0:10.0.0.2<0>"),
+        ],
+        "sockets",
+    ),
+    # A default of another library leaves one channel for each peer: less than half of what a GPU's NICs
+    # carry. The rate and the lines are assumed.
+    Fault(
+        "meta-pytorch/torchcomms#1433",
+        "box:2x4x4@900GB/s,350ns@100GB/s,1.3us",
+        2,
+        4,
+        45,
+        [
+            setting("P2P_PER_CHANNEL_NET_BW", "-1"),
+            said(
+                "node0",
+                "16 coll channels, 0 nvls channels, 16 p2p channels, 1 p2p channels per peer",
+            ),
+        ],
+        "few channels",
+        kind="sendrecv",
+    ),
+    # Two nodes of MI350X: trees with LL128 reach 127 GB/s, and rings with LL128 156. The line is assumed.
+    Fault(
+        "ROCm/rocm-systems#9406",
+        "box:2x8x8@500GB/s,350ns@50GB/s,1.3us",
+        2,
+        8,
+        127.38,
+        [
+            *nics("RoCE", *(f"rdma{n}" for n in range(8))),
+            said(
+                "node0",
+                "AllReduce: 33554432 Bytes -> Algo TREE proto LL128 channel{Lo..Hi}={0..63}",
+            ),
+        ],
+        "pick",
+        size=32 << 20,
+    ),
+    # A container that is not privileged finds no NIC: two GH200. Lines and rate are assumed.
+    Fault(
+        "vllm-project/vllm#6610",
+        "box:2x1x1@50GB/s,350ns@50GB/s,1.3us",
+        2,
+        1,
+        3,
+        [
+            said("node0", "NET/IB : No device found."),
+            said("node0", "NET/Socket : Using [0]eth0:10.0.0.2<0>"),
+            said("node0", "Using network Socket"),
+        ],
+        "sockets",
+    ),
+    # Two containers with two V100 each: 15.5 GB/s, and 31.7 in one; all channels name P2P.
+    Fault(
+        "NVIDIA/nccl-tests#93",
+        "fully_connected:4@25GB/s,700ns",
+        1,
+        4,
+        15.5,
+        [said("node1", "Channel 00 : 0[1a000] -> 1[1c000] via P2P/direct pointer")],
+        "no NVLink",
+    ),
+    # Two containers on one node are slower than two on two nodes. The rate and the line are assumed.
+    Fault(
+        "NVIDIA/nccl#1511",
+        "fully_connected:2@150GB/s,700ns",
+        1,
+        2,
+        6,
+        [said("pod0", "Channel 00/0 : 0[0] -> 1[0] via SHM/direct/direct")],
+        "no NVLink",
+    ),
+    # Two pods on one node, each with a GPU: channels use a NIC. The rate is assumed.
+    Fault(
+        "NVIDIA/nccl#797",
+        "fully_connected:2@150GB/s,700ns",
+        1,
+        2,
+        10,
+        [
+            setting("P2P_LEVEL", "SYS"),
+            said("pod1", "Channel 00/0 : 1[1b000] -> 0[1a000] [receive] via NET/IB/0/GDRDMA"),
+        ],
+        "no NVLink",
+    ),
+    # Four NICs of 400 Gb/s: only several queue pairs with split data reach nearly their rate. Settings and
+    # rate are assumed.
+    Fault(
+        "NVIDIA/nccl#1401",
+        f"box:2x8x4{H100}{NDR}",
+        2,
+        8,
+        130,
+        [
+            *nics("RoCE", *mlx(0, 1, 2, 3)),
+            setting("IB_QPS_PER_CONNECTION", "4"),
+            setting("IB_SPLIT_DATA_ON_QPS", "0"),
+        ],
+        "queue pairs",
+    ),
+    # Newer versions make 16 channels on Blackwell, 32 before. The rate and the line are assumed.
+    Fault(
+        "openxla/xla#32970",
+        "box:1x8x8@900GB/s,350ns@50GB/s,1.3us",
+        1,
+        8,
+        550,
+        [said("node0", "16 coll channels, 16 collnet channels, 0 nvls channels, 32 p2p channels")],
+        "few channels",
+    ),
+    # Six nodes below two racks: flows collide where ECMP hashes them. The rate is assumed: a half.
+    Fault(
+        "uccl-project/uccl#153",
+        f"box:6x8x8{H100}{NDR}",
+        6,
+        8,
+        180,
+        nics("RoCE", *mlx(*range(8)), hosts=6),
+        "shared paths",
+    ),
+    # NCCL_CROSS_NIC=0 is slower than 1: 149 GB/s. Four NICs a node and the lines are assumed.
+    Fault(
+        "NVIDIA/nccl#1411",
+        f"box:2x8x4{H100}{NDR}",
+        2,
+        8,
+        149,
+        [setting("CROSS_NIC", "0"), setting("ALGO", "Ring"), *nics("RoCE", *mlx(0, 1, 2, 3))],
+        "rail told",
+    ),
+)
+"""Cases that were collected when the rules knew those of `UNSEEN`."""

@@ -18,6 +18,7 @@ from tests.telemetry.faults import (
     KNOWN,
     LAST,
     LATER,
+    LATEST,
     NDR,
     NEWEST,
     UNSEEN,
@@ -77,7 +78,7 @@ def test_published_faults(tmp_path: Path, fault: Fault) -> None:
 
 @pytest.mark.parametrize(
     ("faults", "right", "wrong"),
-    [(LAST, 7, 0), (FRESH, 8, 1), (NEWEST, 11, 0), (UNSEEN, 7, 0)],
+    [(LAST, 7, 0), (FRESH, 8, 1), (NEWEST, 11, 0), (UNSEEN, 7, 0), (LATEST, 9, 2)],
 )
 def test_faults_that_the_rules_were_not_made_for(
     tmp_path: Path, faults: tuple[Fault, ...], right: int, wrong: int
@@ -434,6 +435,39 @@ def test_a_nic_that_is_not_used_says_nothing_of_gpudirect(tmp_path: Path) -> Non
     silent = [line for line in used if "Channel" not in line]
     assert diagnosed(tmp_path, fault([*silent, off[3]])).causes[0].name != "no GPUDirect RDMA"
     assert diagnosed(tmp_path, fault([*silent, *off])).causes[0].name == "no GPUDirect RDMA"
+
+
+@pytest.mark.parametrize(
+    ("busbw", "per_peer", "found"),
+    [(18, 1, ["few channels"]), (18, 2, []), (24, 1, [])],
+)
+def test_sends_need_channels_that_fill_a_nic(
+    tmp_path: Path, busbw: float, per_peer: int, found: list[str]
+) -> None:
+    """A channel carries 14 GB/s, as NCCL counts it, and each GPU has a NIC of 25."""
+    words = f"16 coll channels, 0 nvls channels, 16 p2p channels, {per_peer} p2p channels per peer"
+    case = fault([said("node0", words)], busbw, kind="sendrecv", topology=f"box:2x8x8{A100}{HDR}")
+    assert [each.name for each in diagnosed(tmp_path, case).causes] == found
+
+
+@pytest.mark.parametrize(
+    ("value", "busbw", "found"),
+    [("0", 30, True), ("1", 30, True), ("2", 30, False), ("0", 90, False)],
+)
+def test_rings_may_choose_their_nics(
+    tmp_path: Path, value: str, busbw: float, *, found: bool
+) -> None:
+    names = [
+        each.name
+        for each in diagnosed(tmp_path, fault([setting("CROSS_NIC", value)], busbw)).causes
+    ]
+    assert ("rail told" in names) is found
+
+
+def test_containers_of_one_node_are_nodes_to_nccl(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(log("all_reduce", [took(10, ranks=4)], 4, 2, ["a", "b"]))
+    with pytest.raises(hk.SpecError, match="containers of one node are nodes if none sees"):
+        hk.measured(tmp_path / "a.log", "fully_connected:4@50GB/s,700ns", plans=False)
 
 
 def test_runs_that_take_what_is_predicted_are_not_odd(tmp_path: Path) -> None:

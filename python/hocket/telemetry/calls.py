@@ -149,6 +149,8 @@ def chosen(
         what = listed(list(shapes)[:4])
         why = f"its collectives are among {what}; the topology has {_counted(npus, nodes)}"
         right = "give the topology of the machine, or the part of it, that was measured"
+        if nodes == 1 and any(call.npus == npus for call in recording.calls):
+            right += "; to NCCL, containers of one node are nodes if none sees the GPUs of all"
         raise SpecError(None, why, right, origin=recording.name)
     for shape, count in shapes.items():
         others[f"among {shape}"] += count

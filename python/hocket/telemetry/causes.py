@@ -43,6 +43,7 @@ CauseName = Literal[
     "no LL128",
     "no NVLS",
     "few channels",
+    "rail told",
     "PXN off",
     "queue pairs",
     "packet loss",
@@ -72,9 +73,12 @@ _LIMITS = ("MAX_NCHANNELS", "MAX_CTAS")
 """Settings that limit the channels of rings and trees."""
 _UNSET = -2
 """The number that stands for no limit of channels."""
-_HALF, _PXN = 2.0, 1.25
-"""How many times as long calls take at most if half of a path is lost, or small parts are not joined
-(nccl-tests#187: 12 GB/s became 10)."""
+_HALF, _PXN, _RAIL = 2.0, 1.25, 1.3
+"""How many times as long calls take at most if half of a path is lost, if small parts are not joined
+(nccl-tests#187: 12 GB/s became 10), or if rings may not choose NICs (docs/measured.md:
+92 became 72)."""
+_PER_CHANNEL = 14e9
+"""What a channel of a send to another node carries [bytes/s], as NCCL counts (P2P_PER_CHANNEL_NET_BW)."""
 _FEW = 8
 """Names that a line lists; of more, it says how many."""
 _MOST_CALLS = 0.5
@@ -690,6 +694,39 @@ def _few_channels(case: _Case) -> Iterator[Cause]:
         yield Cause("few channels", (), evidence, action, effect=most / least)
 
 
+def _few_channels_of_sends(case: _Case) -> Iterator[Cause]:
+    """Find sends to other nodes with fewer channels than fill the NICs of a GPU."""
+    hardware = case.expectation.hardware
+    sends = [each for each in case.slow if each.kind == "send-receive" and each.size >= _TOLD]
+    least = min(case.log.per_peer, default=0)
+    if not case.is_between or hardware is None or not hardware.nics or not sends or not least:
+        return
+    full = hardware.nic_bandwidth / min(hardware.nics, hardware.npus)
+    best = max(each.size / each.seconds for each in sends)
+    needed = math.ceil(full / _PER_CHANNEL)
+    if least < needed and best < _SLOWER * full:
+        told = [*case.told("P2P_PER_CHANNEL_NET_BW", "NCHANNELS_PER_NET_PEER", "MAX_P2P_NCHANNELS")]
+        evidence = (
+            f"{least} p2p channels per peer{f', as {_all(told)} says' if told else ''}, and {needed} fill "
+            f"the NICs of a GPU: sends reach {best * 1e-9:.4g} of {full * 1e-9:.4g} GB/s"
+        )
+        action = f"{f'{_unset(told)}; ' if told else ''}set NCCL_NCHANNELS_PER_NET_PEER={needed}"
+        yield Cause("few channels", (), evidence, action, effect=needed / least)
+
+
+def _rail_told(case: _Case) -> Iterator[Cause]:
+    """Find a setting that keeps each ring on one NIC of all nodes, or lets it change NICs."""
+    hardware = case.expectation.hardware
+    if case.log.number("CROSS_NIC") not in (0, 1) or hardware is None or hardware.nics < 2:
+        return
+    if case.is_between and any(each.verdict == "fabric" for each in case.slow):
+        told = [*case.told("CROSS_NIC")]
+        what = "must" if case.is_off("CROSS_NIC") else "need not"
+        evidence = f"{_all(told)}: a ring {what} keep to one NIC number on all nodes"
+        action = f"{_unset(told)}: then NCCL takes the faster; or try the other value"
+        yield Cause("rail told", (), evidence, action, effect=_RAIL)
+
+
 def _pxn_off(case: _Case) -> Iterator[Cause]:
     is_all_to_all = any(each.kind == "all-to-all" for each in case.slow)
     told = case.turned_on("PXN_DISABLE")
@@ -758,6 +795,11 @@ def _pcie(case: _Case) -> Iterator[Cause]:
             "virtual machine enable ATS; then ib_write_bw --use_cuda of each NIC, alone: if it is full, "
             "look at the network"
         )
+        if "RoCE" in case.log.networks:
+            action += (
+                "; over RoCE try NCCL_IB_ECE_ENABLE=0, and NCCL_IB_QPS_PER_CONNECTION=4 with "
+                "NCCL_IB_SPLIT_DATA_ON_QPS=1"
+            )
         yield Cause("PCIe", (), evidence, action, is_sure=False)
 
 
@@ -836,6 +878,8 @@ _SAID: tuple[_Rule, ...] = (
     _no_ll128,
     _no_nvls,
     _few_channels,
+    _few_channels_of_sends,
+    _rail_told,
     _pxn_off,
     _queue_pairs,
 )

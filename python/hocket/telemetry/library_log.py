@@ -41,6 +41,7 @@ _WAY = re.compile(
 _TABLE = re.compile(r"\s*AllReduce \|" + r" *[\d.]{1,9}/ *([\d.]{1,9}) \|" * 6)
 """Latency and bandwidth of trees and rings, each with LL, LL128 and Simple (``TUNING``)."""
 _CHANNELS = re.compile(r"([1-9]\d{0,2}) coll channels, (?:.*? (\d{1,3}) nvls channels)?")
+_PER_PEER = re.compile(r"\d+ coll channels, .*?([1-9]\d{0,2}) p2p channels per peer")
 _PICK = re.compile(r"(?:(\w+): +)?(\d{1,18}) Bytes -> Algo (\w+) proto (\w+)")
 _ALGORITHMS = ("tree", "ring", "collnet-direct", "collnet-chain", "nvls", "nvls-tree", "pat")
 _PROTOCOLS = ("ll", "ll128", "simple")
@@ -81,6 +82,8 @@ class LibraryLog:
         How many channels collectives have, as each communicator says.
     nvls
         How many channels use NVLink SHARP, as each communicator says.
+    per_peer
+        How many channels lead to each other rank in sends and receives, as each communicator says.
     picks
         By size: algorithm and protocol that NCCL picks, such as ``("ring", "simple")``, with the collective
         as it writes it, such as ``"allreduce"``, or empty (``TUNING``).
@@ -100,6 +103,7 @@ class LibraryLog:
     no_gdr: dict[str, set[int]] = field(default_factory=dict)
     channels: set[int] = field(default_factory=set)
     nvls: set[int] = field(default_factory=set)
+    per_peer: set[int] = field(default_factory=set)
     picks: dict[int, set[tuple[str, str, str]]] = field(default_factory=dict)
     ll128: set[bool] = field(default_factory=set)
     nic_paths: set[str] = field(default_factory=set)
@@ -272,6 +276,9 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
     if channels is not None:
         found.channels.add(int(channels[1]))
         found.nvls.update(int(count) for count in channels.groups()[1:] if count)
+    per_peer = _PER_PEER.match(words)
+    if per_peer is not None:
+        found.per_peer.add(int(per_peer[1]))
     if pick is not None:
         algorithm, protocol = (
             _named(word, names) for word, names in ((pick[3], _ALGORITHMS), (pick[4], _PROTOCOLS))
