@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,6 +18,8 @@ import torch.distributed as dist
 from tests.distributed import double
 
 import hocket.distributed
+from hocket.deployment import MANIFEST
+from hocket.deployment.manifest import digest
 from hocket.deployment.route import route
 from hocket.errors import TransportError
 
@@ -171,6 +176,41 @@ def starts() -> Any:
     return found
 
 
+def folders() -> Any:
+    """Groups of which rank 1 has another folder, or none; what they sum, and why not by plans."""
+    found, own = {}, os.environ["HOCKET_DEPLOY"]
+    for fault in ("manifest", "program", "version", "estimates", "stage", "none", "same"):
+        with tempfile.TemporaryDirectory() as at:
+            if dist.get_rank() == 1:
+                _spoil(fault, Path(shutil.copytree(own, Path(at) / "deploy")))
+            group = dist.new_group()
+            tensor = torch.full((1000,), float(dist.get_rank()))
+            dist.all_reduce(tensor, group=group)
+            found[fault] = [tensor[9].item(), hocket.distributed.deployed(group).reason]
+        os.environ.update(HOCKET_DEPLOY=own, HOCKET_STAGE="64K")
+    return found
+
+
+def _spoil(fault: str, folder: Path) -> None:
+    """Name a folder, or a stage, in which something is wrong."""
+    os.environ["HOCKET_DEPLOY"] = "" if fault == "none" else str(folder)
+    if fault == "stage":
+        os.environ["HOCKET_STAGE"] = "5GiB"
+    manifest = folder / MANIFEST
+    changed = manifest
+    if fault == "program":
+        changed = next(each for each in sorted(folder.glob("*.json")) if each != manifest)
+    if fault in ("manifest", "program"):
+        text = bytearray(changed.read_bytes())
+        text[len(text) // 2] ^= 1
+        changed.write_bytes(text)
+    if fault in ("version", "estimates"):
+        values = json.loads(manifest.read_text())
+        values.update({"version": 2} if fault == "version" else {})
+        values["estimates"]["launch_ps"] += fault == "estimates"
+        manifest.write_text(json.dumps({**values, "sha256": digest(values)}))
+
+
 def left_out() -> Any:
     """Rank 1 leaves out a call."""
     dist.all_reduce(torch.ones(1000))
@@ -197,7 +237,7 @@ def main(way: str) -> None:
     limit = timedelta(seconds=float(os.environ.get("LIMIT", "60")))
     dist.init_process_group("cpu:hocket", timeout=limit)
     calls: dict[str, Callable[[], Any]] = {
-        each.__name__: each for each in (together, interpreted, starts, left_out, compared)
+        each.__name__: each for each in (together, interpreted, starts, folders, left_out, compared)
     }
     found = calls[way]()
     deployed = hocket.distributed.deployed()

@@ -112,6 +112,25 @@ def test_if_a_rank_fails_at_the_start_all_fall_back(folder: Path) -> None:
             assert re.fullmatch(reason, said)
 
 
+FOLDERS = {
+    "manifest": r"rank 1: .*deploy\.json: .*",
+    "program": r"rank 1: .*\.json: .*copy it again",
+    "version": r"rank 1: .*deploy\.json: .*version.*",
+    "estimates": "ranks 0 and 1 differ: their folders are not the same",
+    "stage": "rank 1: HOCKET_STAGE: .*",
+    "none": "rank 1 has no deployed folder|no folder is deployed",
+    "same": "",
+}
+
+
+def test_if_the_folder_of_a_rank_is_another_all_fall_back(folder: Path) -> None:
+    for told in run(folder, "folders"):
+        for fault, reason in FOLDERS.items():
+            total, said = told["found"][fault]
+            assert total == 6
+            assert re.fullmatch(reason, said), said
+
+
 def test_a_call_that_a_rank_leaves_out_ends_every_process(folder: Path) -> None:
     given = {"HOCKET_DEPLOY": str(folder), "HOCKET_STAGE": "64K", "LIMIT": "3"}
     for said in launched("device_calls.py", "left_out", ranks=4, code=87, **given):
