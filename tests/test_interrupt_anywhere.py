@@ -134,7 +134,12 @@ def interrupt(folder: Path, argv: list[str], after: float) -> tuple[float, int, 
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
     began = time.monotonic()
-    _, errors = process.communicate(timeout=60)
+    try:
+        _, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        with process:
+            pass
     if errors == TOO_EARLY:
         return interrupt(folder, argv, 2 * after)
     return time.monotonic() - began, process.returncode, errors

@@ -24,6 +24,8 @@ import hocket as hk
 HERE = Path(__file__).parent
 PACKAGE = HERE.parents[1] / "python"
 OTHER = os.environ.get("HOCKET_TORCH_PYTHON")
+LIMIT = 1500
+"""Seconds after which processes hang: nine that train on two busy cores take several minutes."""
 
 pytestmark = pytest.mark.skipif(
     find_spec("torch") is None and OTHER is None, reason="PyTorch is not installed: make torch"
@@ -65,13 +67,14 @@ def launched(script: str, *words: str, ranks: int, code: int = 0, **more: str) -
     found = []
     try:
         for process in processes:
-            out, err = process.communicate(timeout=280)
+            out, err = process.communicate(timeout=LIMIT)
             assert process.returncode == code, err
             found.append(err if code else json.loads(out) if out.strip() else None)
     finally:
         for process in processes:
             process.kill()
-            process.wait()
+            with process:  # closes its pipes, which else the next test is blamed for
+                pass
     return found
 
 

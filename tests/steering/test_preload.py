@@ -268,14 +268,20 @@ print(peer[1], total, flush=True)
             )
             for rank in range(4)
         ]
-        for rank in ranks:
-            assert rank.stdout is not None
-            assert rank.stdout.readline() == "ready\n"
-        for rank in ranks:
-            assert rank.stdin is not None
-            rank.stdin.write("go\n")
-            rank.stdin.flush()
-        told = [rank.communicate(timeout=60)[0].split() for rank in ranks]
+        try:
+            for rank in ranks:
+                assert rank.stdout is not None
+                assert rank.stdout.readline() == "ready\n"
+            for rank in ranks:
+                assert rank.stdin is not None
+                rank.stdin.write("go\n")
+                rank.stdin.flush()
+            told = [rank.communicate(timeout=60)[0].split() for rank in ranks]
+        finally:
+            for rank in ranks:
+                rank.kill()
+                with rank:  # closes its pipes, which else the next test is blamed for
+                    pass
     assert told == [[str(given[port]), "6"] for port in listen]
 
 
