@@ -64,6 +64,26 @@ impl Legs {
         legs
     }
 
+    /// Returns the same over links that stand for theirs.
+    pub(crate) fn folded(&self, stands_for: impl Fn(LinkId) -> LinkId) -> Self {
+        let mut known: HashMap<Vec<LinkId>, u32> = HashMap::new();
+        let mut links = Vec::new();
+        let mut name = |leg: &Vec<LinkId>| {
+            let folded: Vec<LinkId> = leg.iter().map(|&link| stands_for(link)).collect();
+            *known.entry(folded).or_insert_with_key(|folded| {
+                links.push(folded.clone());
+                narrow(links.len()) - 1
+            })
+        };
+        let names: Vec<u32> = self.links.iter().map(&mut name).collect();
+        let of = self.of.items().iter().map(|&leg| names[leg as usize]);
+        Self {
+            of: Lists::from_parts(self.of.offsets().to_vec(), of.collect()),
+            links,
+            left: self.left.clone(),
+        }
+    }
+
     /// Returns the number of transfers of a plan.
     pub(crate) fn steps(&self) -> usize {
         self.of.items().len()
@@ -79,7 +99,8 @@ pub(crate) enum Service {
     VirtualTime,
 }
 
-/// Returns the plan in which each part takes its way.
+/// Returns the plan in which each part takes its way, when `busy` says: the same legs, over links that stand for those that
+/// are as busy.
 ///
 /// # Errors
 /// [`PlanError::TooManyChunks`] for a demand without bytes; [`PlanError::TooLong`]; [`PlanError::Interrupted`].
@@ -88,7 +109,7 @@ pub(crate) fn plan(
     topology: &Topology,
     collective: &Collective,
     flows: &[Flow],
-    (parts, legs): (&Shares, &Legs),
+    (parts, legs, busy): (&Shares, &Legs, &Legs),
     service: Service,
     progress: &mut dyn Progress,
 ) -> Result<Plan, PlanError> {
@@ -101,7 +122,7 @@ pub(crate) fn plan(
         Service::MostAhead => Order::MostAhead { turns: &given },
         Service::VirtualTime => Order::VirtualTime { starts: &given },
     };
-    let order = timetable::order(topology, legs, &parts.bytes, order, progress)?;
+    let order = timetable::order(topology, busy, &parts.bytes, order, progress)?;
     let mut plan = PlanBuilder::new(name, collective, chunks);
     plan.link_order(LinkOrder::Plan);
     plan.reserve(order.len());

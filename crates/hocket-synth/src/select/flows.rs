@@ -10,13 +10,14 @@ use crate::bound::multiflow::{
 };
 use crate::bound::network::ArcNetwork;
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::{DeviceId, NpuId};
+use crate::id::{DeviceId, NpuId, fit};
 use crate::multiflow::{Legs, Service, plan, whole, windowed};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::simulate::Run;
+use crate::symmetry::Exchange;
 use crate::topology::{LatencyModel, Topology};
-use crate::verify::Verified;
+use crate::verify::{Verified, verify};
 
 /// The name of the algorithm.
 pub const FLOWS: &str = "flows";
@@ -142,6 +143,9 @@ impl Search<'_> {
     /// Tries so many pieces, one after the other, until a plan is good enough.
     fn run(&mut self, ladder: &[u64], progress: &mut dyn Progress) -> Result<(), PlanError> {
         let on = self.on;
+        if !on.is_few() && self.by_symmetry(ladder, progress)? {
+            return Ok(());
+        }
         let mut most = 1;
         let mut is_in_proportion = false;
         for (i, &pieces) in ladder.iter().enumerate() {
@@ -182,6 +186,57 @@ impl Search<'_> {
             self.offer(on.made(&parts, &routing, Service::MostAhead, progress)?);
         }
         Ok(())
+    }
+
+    /// Plans for one NPU and shifts its plan to all others, if the network is symmetric. Returns whether that is good enough.
+    fn by_symmetry(
+        &mut self,
+        ladder: &[u64],
+        progress: &mut dyn Progress,
+    ) -> Result<bool, PlanError> {
+        let on = self.on;
+        let mut best: Option<(u64, Exchange)> = None;
+        for &pieces in ladder {
+            if best.is_some() && on.flows.len() as u64 * pieces > MOST_TRANSFERS {
+                break;
+            }
+            let how = (pieces, on.is_passed_on());
+            let made = Exchange::new(FLOWS, on.topology, on.collective, how, progress)?;
+            let Some(made) = made else {
+                break;
+            };
+            let is_close = made.time() <= CLOSE * made.least;
+            if best
+                .as_ref()
+                .is_none_or(|(_, best)| made.time() < best.time())
+            {
+                best = Some((pieces, made));
+            }
+            if is_close {
+                break;
+            }
+        }
+        let Some((pieces, best)) = best else {
+            return Ok(false);
+        };
+        self.least = best.least;
+        if best.time() <= CLOSE * best.least {
+            progress.searched();
+        }
+        let (plan, run) = best.whole(on.memory_limit)?;
+        let (proof, run) = match run {
+            Some(run) => (
+                verify(Arc::new(plan), Arc::clone(on.topology), progress)?,
+                run,
+            ),
+            None => as_planned(plan, on.topology, LatencyModel::default(), progress)?,
+        };
+        let found = Found {
+            run,
+            proof: Arc::new(proof),
+            pieces: fit(pieces),
+        };
+        Ok(self.offer(found) <= CLOSE * best.least)
     }
 
     /// Tries the bytes of each way in proportion, and as many pieces as help. Returns how long the busiest link sends,
@@ -315,7 +370,7 @@ impl On<'_> {
     ) -> Result<Found, PlanError> {
         let legs = Legs::new(&self.network, routing);
         PlanBuilder::check_size(legs.steps() as u128, self.memory_limit)?;
-        let cut = (parts, &legs);
+        let cut = (parts, &legs, &legs);
         let (topology, collective) = (self.topology, self.collective);
         let plan = plan(
             FLOWS,

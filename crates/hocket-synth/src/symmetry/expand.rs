@@ -57,7 +57,7 @@ impl<'a> Shifted<'a> {
         let one = self.base.transfer(row);
         let npu = |npu| self.symmetry.take_npu(element, npu);
         Transfer {
-            chunk: ChunkId(self.number(one.chunk.0, self.rank(element))),
+            chunk: self.chunk(one.chunk, element),
             src: npu(one.src),
             dst: npu(one.dst),
             wait: self.wait(one.wait, element),
@@ -91,6 +91,7 @@ impl<'a> Shifted<'a> {
         let parts = self.base.chunks().len();
         let chunks = match self.collective.kind() {
             CollectiveKind::AllReduce => Chunks::split(&demands, parts * self.symmetry.len()),
+            CollectiveKind::AllToAll => Chunks::split(&demands, self.pieces() as usize),
             _ => Chunks::split_part_major(&demands, parts),
         }?;
         let mut plan = PlanBuilder::new(self.base.algorithm(), self.collective, chunks);
@@ -115,6 +116,25 @@ impl<'a> Shifted<'a> {
             plan.push(transfer);
         }
         Ok(plan.finish())
+    }
+
+    /// Returns the chunk that an element takes one of the plan of one block to. The blocks of an all-to-all are from each NPU
+    /// for each, by ranks, with as many pieces each; in the base, what the first NPU keeps is one chunk.
+    fn chunk(&self, chunk: ChunkId, element: u32) -> ChunkId {
+        let own = self.rank(element);
+        if self.collective.kind() != CollectiveKind::AllToAll {
+            return ChunkId(self.number(chunk.0, own));
+        }
+        let (pieces, wants) = (self.pieces(), self.base.chunks().demand()[chunk.index()]);
+        let first = wants * pieces - if wants > self.rank(0) { pieces - 1 } else { 0 };
+        let npu = self.collective.npus()[wants as usize];
+        let wants = self.ranks[self.symmetry.take_npu(element, npu).index()];
+        ChunkId(self.number(own, wants) * pieces + chunk.0 - first)
+    }
+
+    /// Returns the pieces of a block of an all-to-all.
+    fn pieces(&self) -> u32 {
+        narrow((self.base.chunks().len() - 1) / (self.symmetry.len() - 1))
     }
 
     fn wait(&self, wait: Wait, element: u32) -> Wait {

@@ -15,6 +15,7 @@
 //! | `ranks` | who may get data from whom, so that any choice is a tree |
 //! | `balance` | how often each orbit is used, so that the busiest is least busy |
 //! | `trees` | the trees of the first NPU |
+//! | `exchange` | all-to-alls: the plan of what the first NPU has for others |
 //! | `cuts`, `bound` | lower bounds that one NPU and its subgroups tell of all |
 //! | `expand` | the whole plan, transfer by transfer |
 
@@ -25,6 +26,7 @@ mod balance;
 mod bound;
 mod coordinates;
 mod cuts;
+mod exchange;
 mod expand;
 mod extend;
 mod find;
@@ -34,6 +36,7 @@ mod steps;
 mod trees;
 
 pub use bound::lower_bound;
+pub(crate) use exchange::Exchange;
 pub use expand::Shifted;
 pub use find::find;
 pub use group::{Orbits, Shift, Symmetry};
@@ -225,17 +228,7 @@ impl SymmetricPlan {
     /// shift of.
     pub fn whole_run(&self) -> Option<Run> {
         let (base, npus) = (self.base.plan().collective(), self.symmetry.len());
-        let shifted = |times: &[Time]| -> Vec<Time> {
-            let shifts = |time: &Time| std::iter::repeat_n(*time, npus);
-            times.iter().flat_map(shifts).collect()
-        };
-        is_whole(base, npus, &self.collective).then(|| Run {
-            time: self.run.time,
-            start: shifted(&self.run.start),
-            end: shifted(&self.run.end),
-            links: self.run.links.clone(),
-            services: Vec::new(),
-        })
+        is_whole(base, npus, &self.collective).then(|| run_of_all(&self.run, npus))
     }
 
     /// Simulates the whole plan at link fidelity: the plan of one block, with one link for each orbit.
@@ -250,6 +243,21 @@ impl SymmetricPlan {
         progress: &mut dyn Progress,
     ) -> Result<Run, SimulateError> {
         simulate_shifted(&self.symmetry, &self.base, options, progress)
+    }
+}
+
+/// Returns the run of a plan of so many shifts: each transfer has that of the one which it is a shift of.
+fn run_of_all(run: &Run, npus: usize) -> Run {
+    let shifted = |times: &[Time]| -> Vec<Time> {
+        let shifts = |time: &Time| std::iter::repeat_n(*time, npus);
+        times.iter().flat_map(shifts).collect()
+    };
+    Run {
+        time: run.time,
+        start: shifted(&run.start),
+        end: shifted(&run.end),
+        links: run.links.clone(),
+        services: Vec::new(),
     }
 }
 

@@ -304,3 +304,52 @@ fn a_group_that_is_none_is_refused() {
     other.links.swap(0, 1);
     assert!(matches!(new(&[(6, other)]), Err(NoSymmetry::Link { .. })));
 }
+
+#[test]
+fn shifts_of_an_exchange_are_an_all_to_all() {
+    let mut seed = Seed(11);
+    let mut passed_on = 0;
+    for case in 0..60 {
+        let topology = Arc::new(match case % 4 {
+            3 => boxes(
+                2 + seed.below(3),
+                2 + seed.below(4),
+                gb_per_s(300),
+                gb_per_s(25),
+            ),
+            _ => product(&mut seed, 40),
+        });
+        let kind = CollectiveKind::AllToAll;
+        let bytes = (topology.npu_count() * 12_000 + seed.below(2)) as u64;
+        let collective = Collective::among_all(kind, &topology, bytes).expect("a collective");
+        let is_direct = topology.npu_count() == topology.device_count();
+        let how = (1 + seed.below(3) as u64, is_direct && case % 2 == 0);
+        let made = Exchange::new("flows", &topology, &collective, how, &mut Silent).expect("made");
+        let made = made.unwrap_or_else(|| panic!("{}", topology.name()));
+        let (plan, told) = made.whole(1 << 30).expect("a plan");
+        passed_on += usize::from(plan.link_order() == LinkOrder::Priority);
+        let proof = verify(Arc::new(plan), Arc::clone(&topology), &mut Silent).expect("proved");
+        let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
+        let time = run.time.as_seconds();
+        assert!(time >= made.least, "{}: {time} s", topology.name());
+        if bytes.is_multiple_of(12 * topology.npu_count() as u64) {
+            assert_eq!(told.as_ref(), Some(&run), "{}", topology.name());
+        } else {
+            assert!(told.is_none_or(|told| told == run), "{}", topology.name());
+        }
+        let least = bound(
+            &topology,
+            &collective,
+            &BoundOptions::default(),
+            &mut Silent,
+        );
+        let least = least.expect("a bound").time;
+        assert!(run.time >= least, "{}", topology.name());
+        assert!(
+            made.least <= least.as_seconds() * 1.01,
+            "{}",
+            topology.name()
+        );
+    }
+    assert!(passed_on > 5, "{passed_on} plans pass blocks on");
+}
