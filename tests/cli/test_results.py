@@ -146,6 +146,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "measured",
         ("measured", str(SWEEP), "-t", "hgx_h200_8gpu", "--no-plans"),
     ),
+    "calibrate --advise": ("measurement-advice", ("calibrate", "--advise", "-t", "hgx_h200_8gpu")),
     "calibrate": ("fitted-profile", ("calibrate", str(SWEEP), "-t", "hgx_h200_8gpu")),
     "run": ("timed-calls", ("run", "--np", "2", "-s", "1KB", "--calls", "2")),
     "autotune": (

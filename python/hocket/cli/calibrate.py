@@ -23,11 +23,19 @@ from hocket.files.yaml_tree import parse_yaml
 from hocket.fitting.constants import Fitted
 from hocket.fitting.errors import Band, summaries, summary_of
 from hocket.nccl.gpus import check_gpu, other_gpu
+from hocket.profiles.advice import SPREAD, Advised
+from hocket.profiles.advice import advise as advise_measurements
 from hocket.profiles.cost_model import CONSTANTS, cells_of, times
 from hocket.profiles.expected import band_of
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.hardware import Hardware, hardware_of
-from hocket.profiles.measurement import MeasuredSeries, oddities, read_measurements
+from hocket.profiles.measurement import (
+    COLLECTIVES,
+    MeasuredSeries,
+    Measurement,
+    oddities,
+    read_measurements,
+)
 from hocket.profiles.profile import Profile, load_profile, profile_for, profile_of
 from hocket.profiles.section import with_profile
 from hocket.telemetry.expected import TELLING
@@ -39,7 +47,7 @@ from hocket.topology.infragraph import is_infragraph
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import is_machine_file
 from hocket.topology.yaml_write import yaml_of_links
-from hocket.units import counted
+from hocket.units import counted, format_size
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,16 +56,18 @@ if TYPE_CHECKING:
 
 _FEWEST = 5
 """Times kept back in a band of sizes from which on their errors are those of the machine."""
+_UNEXPLAINED = 2.0
+"""Factor that a tenth of the times exceed where no constants explain them: of published machines, none."""
 
 
 def calibrate(
     measured: Annotated[
-        list[str],
+        list[str] | None,
         Argument(
             metavar="MEASURED",
             help="Tables (.csv, docs/machines.md) of measured times, or logs of nccl-tests or rccl-tests.",
         ),
-    ],
+    ] = None,
     *,
     topology: options.TopologyText,
     output: Annotated[
@@ -78,6 +88,12 @@ def calibrate(
         bool,
         Option("--in-place", help="Fit the in-place times instead of the out-of-place ones."),
     ] = False,
+    advise: Annotated[
+        bool,
+        Option(
+            "--advise", help="Name five measurements that narrow predictions most; fit nothing."
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Fit a profile to measured times and write the topology with it.
@@ -87,25 +103,31 @@ def calibrate(
     spec = options.read_spec(topology, None, None, None)
     for line in spec.assumed:
         options.aside(f"{spec.name}: {line}")
-    usual = _usual(spec, prior)
     gpu = check_gpu(spec, None)
     if output is not None:
         source = _text_of(topology, spec)
     network = build_topology(spec)
     nodes = max(len(network.groups), 1)
+    usual = _usual(network, spec, prior)
     hardware = hardware_of(network, may_be_alone=True)
     if usual is not None:
         hardware = usual.hardware(hardware, nodes)
-    sweeps = [_usable(read_measurements(each), each, in_place=in_place) for each in measured]
+    paths = measured or []
+    sweeps = [_usable(read_measurements(each), each, in_place=in_place) for each in paths]
     for sweep in sweeps:
         wrong = None if gpu is None else other_gpu(sweep.facts.get("device", ""), gpu)
         if wrong is not None:
             options.aside(f"{sweep.name}: {wrong}, so another machine may have been measured")
     _check(sweeps, network.npu_count, nodes)
-    priors = None if prior is None else load_profile(prior).values
-    # A machine's own data weighs more than the family that priors were taken from.
-    width = 2.0 if prior is None else 1.0
-    found = fit([(each, hardware) for each in sweeps], FitOptions(width=width, priors=priors))
+    if advise:
+        known = [row for sweep in sweeps for row in sweep]
+        _print_advice(spec, usual, hardware, (network.npu_count, nodes), known, json)
+        return
+    if not sweeps:
+        right = "give a table or a log, or --advise, which says what to measure"
+        raise SpecError("MEASURED", "there is no file", right)
+    found = fit([(each, hardware) for each in sweeps], _fit_options(spec, usual, prior))
+    _check_explained(found, sweeps)
     fitted_to = {sweep.name: sweep.digest for sweep in sweeps}
     profile = Profile.of_fit(spec.name, found, _sources(sweeps), fitted_to)
     box, fabric = _classes(network, spec, usual)
@@ -152,11 +174,80 @@ def _classes(network: Topology, spec: TopologySpec, usual: Profile | None) -> tu
     return known.box, known.fabric
 
 
-def _usual(spec: TopologySpec, prior: str | None) -> Profile | None:
-    """Return the profile of such machines: the topology's own, or the one to start from."""
+def _usual(network: Topology, spec: TopologySpec, prior: str | None) -> Profile | None:
+    """Return the profile of such machines: the topology's own, the one to start from, or its box's."""
     if spec.profile is not None:
         return profile_of(spec)
-    return None if prior is None else load_profile(prior)
+    if prior is not None:
+        return load_profile(prior)
+    if len(network.groups) > 1:
+        return None  # nothing shows which fabric joins the boxes
+    try:
+        return profile_for(network, spec)
+    except SpecError:
+        return None
+
+
+def _fit_options(spec: TopologySpec, usual: Profile | None, prior: str | None) -> FitOptions:
+    """Return from which constants a fit starts, and how far a machine may lie from them."""
+    start = usual if prior is None else load_profile(prior)
+    is_own = prior is None and spec.profile is not None and spec.profile.name is None
+    if start is None or is_own:
+        return FitOptions(width=2.0)
+    # A machine's own data weighs more than the family that priors were taken from.
+    width = SPREAD if start.is_composed else 1.0
+    return FitOptions(width, fewest=1, priors=start.values)
+
+
+def _check_explained(found: Fit, sweeps: list[MeasuredSeries]) -> None:
+    """Refuse times that no constants explain: something was slow for a part of them."""
+    measured = np.array([row.seconds for row in found.rows])
+    over = measured / found.predicted
+    off = np.maximum(over, 1 / over)
+    if len(off) < _FEWEST or np.percentile(off[~found.held], 90) < _UNEXPLAINED:
+        return
+    worst = int(off.argmax())
+    row = found.rows[worst]
+    name = next(sweep.name for sweep in sweeps if row in sweep.rows)
+    where = f"{row.kind} of {format_size(row.size)} on {counted(row.npus, 'NPU')}"
+    times = f"{over[worst]:.1f} times" if over[worst] > 1 else f"1/{off[worst]:.1f}"
+    why = f"no constants explain its times: {where} took {times} of what the nearest law has"
+    right = "ask hocket measured what is slow, mend that, and measure again"
+    raise SpecError(None, why, right, origin=name)
+
+
+def _print_advice(
+    spec: TopologySpec,
+    usual: Profile | None,
+    hardware: Hardware,
+    on: tuple[int, int],
+    known: list[Measurement],
+    json: bool,
+) -> None:
+    """Print what to measure on a machine of so many NPUs and nodes."""
+    if usual is None:
+        wrong = "nothing says what joins its nodes" if on[1] > 1 else "no class has such links"
+        right = "name box and fabric, as --prior h100+ib (docs/machines.md lists them)"
+        raise SpecError("--advise", wrong, right, origin=spec.name)
+    steps = advise_measurements(usual, hardware, *on, known)
+    if json:
+        options.print_result(
+            "measurement-advice", MeasurementAdvice(usual.name, len(known), steps).to_dict()
+        )
+        return
+    console = options.output()
+    npus, nodes = on
+    where = f" on {nodes} nodes" if nodes > 1 else ""
+    title = f"what to measure among {npus} NPUs{where} of {spec.name}, and the uncertainty left"
+    table = Table(title=title, by_row=True)
+    table.add_rows(steps)
+    console.print(table)
+    for step in steps:
+        program = next(name for name, kind in COLLECTIVES.items() if kind == step.kind)
+        console.print(f"{program}_perf -b {step.size} -e {step.size}")
+    given = f" and {counted(len(known), 'time')} given" if known else ""
+    console.note(f"uncertain are constants of profile {usual.name}{given}")
+    console.note("hocket calibrate FILES fits a profile to what these commands print")
 
 
 def _ratios(
@@ -194,6 +285,11 @@ def _usable(sweep: MeasuredSeries, path: str, *, in_place: bool) -> MeasuredSeri
 
 
 def _check(sweeps: list[MeasuredSeries], npus: int, nodes: int) -> None:
+    devices = {sweep.facts["device"]: sweep.name for sweep in sweeps if "device" in sweep.facts}
+    if len(devices) > 1:
+        listed = " and ".join(f"{device} ({name})" for device, name in devices.items())
+        right = "give times of one machine, and calibrate each kind for itself"
+        raise SpecError("MEASURED", f"these are of unlike machines: {listed}", right)
     names: set[str] = set()
     for sweep in sweeps:
         if sweep.name in names:
@@ -234,6 +330,25 @@ def _text_of(topology: str, spec: TopologySpec) -> str:
         right = "write its network as YAML with npus: and links:, or dims:, and give that"
         raise SpecError(None, why, right, origin=shown_path(path))
     return text
+
+
+@dataclass(frozen=True)
+class MeasurementAdvice(Result):
+    """What to measure on a machine.
+
+    Attributes
+    ----------
+    profile
+        Whose constants are narrowed.
+    known
+        How many times are known already.
+    measurements
+        The first first.
+    """
+
+    profile: str
+    known: int
+    measurements: list[Advised]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from typing_extensions import NotRequired
 
 from hocket._schema import also, dictionary, typed
-from hocket.cli.calibrate import FittedProfile
+from hocket.cli.calibrate import FittedProfile, MeasurementAdvice
 from hocket.cli.view import LinkHeat, Structures, TimeExpanded
 from hocket.comparison.compare import Comparison
 from hocket.comparison.failures import FailureAdvice
@@ -146,6 +146,7 @@ DOCUMENTS: dict[str, Any] = {
         "The switch that each probe reached, and the hashes that explain it.",
         identified=list[Identified],
     ),
+    "measurement-advice": MeasurementAdvice,
     "fitted-profile": FittedProfile,
     "prediction": Prediction,
     "timed-calls": TimedCalls,

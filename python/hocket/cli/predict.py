@@ -11,7 +11,7 @@ from hocket.cli.numbers import BUSBW
 from hocket.cli.table import Table
 from hocket.collectives.sizes import sizes_of
 from hocket.errors import listed
-from hocket.profiles.expected import ExpectedError
+from hocket.profiles.expected import ExpectedError, evidence
 from hocket.profiles.prediction import Prediction
 from hocket.profiles.prediction import predict as predict_times
 from hocket.profiles.profile import load_profile, profile_for
@@ -62,12 +62,15 @@ def predict(
     _print(found, spec.name)
 
 
-def _expected(each: ExpectedError) -> str:
+def _expected(each: ExpectedError, kind: str) -> str:
     """Return how far predictions are off, and what would narrow it."""
     who = f"{each.owners} owners" if each.times else "sizes of it kept back"
     line = f"{each.sizes}: 9 of 10 within a factor of {each.factor:.2f} ({each.of}, {who})"
-    wide = "; hocket calibrate narrows it" if each.times and each.factor > _WIDE else ""
-    return line + wide
+    if not each.times or each.factor <= _WIDE:
+        return line
+    near = evidence().narrowed(each) if kind == "all-reduce" else None
+    narrows = "" if near is None else f" (two all-reduces: to {near.factor:.2f})"
+    return f"{line}; hocket calibrate --advise says what narrows it{narrows}"
 
 
 def _print(found: Prediction, name: str) -> None:
@@ -81,7 +84,7 @@ def _print(found: Prediction, name: str) -> None:
     console.print(table)
     console.print(f"profile {found.profile.name}, launched in {found.launch:.3g} us")
     for error in found.expected:
-        console.print(_expected(error))
+        console.print(_expected(error, found.kind))
     console.note(
         "launch and kernels are in each time; hocket compare simulates plans on links alone"
     )

@@ -21,7 +21,7 @@ _EVERY = 5
 
 _LINEAR_FROM = 0.1
 """Residual from which on it counts by its size."""
-_NOISE = 0.05
+NOISE = 0.05
 """Standard deviation of a measurement's logarithm."""
 
 
@@ -41,7 +41,7 @@ def bent(off: Floats) -> Floats:
     """
     size = np.abs(off)
     far = np.sign(off) * np.sqrt(np.maximum(2 * _LINEAR_FROM * size - _LINEAR_FROM**2, 0.0))
-    counted: Floats = np.where(size <= _LINEAR_FROM, off, far) / _NOISE
+    counted: Floats = np.where(size <= _LINEAR_FROM, off, far) / NOISE
     return counted
 
 
@@ -49,7 +49,7 @@ def _steepness(off: Floats) -> Floats:
     """Return how :func:`bent` changes with residuals."""
     size = np.abs(off)
     far = np.sqrt(np.maximum(2 * _LINEAR_FROM * size - _LINEAR_FROM**2, _LINEAR_FROM**2))
-    steep: Floats = np.where(size <= _LINEAR_FROM, 1.0, _LINEAR_FROM / far) / _NOISE
+    steep: Floats = np.where(size <= _LINEAR_FROM, 1.0, _LINEAR_FROM / far) / NOISE
     return steep
 
 

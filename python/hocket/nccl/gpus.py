@@ -85,7 +85,7 @@ def check_gpu(spec: TopologySpec, gpu: str | None) -> str | None:
         If the topology has others, by its profile or its dump; naming both.
     """
     profile = None if spec.profile is None else spec.profile.name
-    own = None if profile is None else _BY_MODEL.get(profile.partition("-")[0])
+    own = None if profile is None else _BY_MODEL.get(re.split("[-+,]", profile)[0])
     is_amd = any(link.kind is not None and link.kind.startswith(_XGMI) for link in spec.links)
     if gpu is None:
         return spec.gpu or own or (_XGMI if is_amd else None)

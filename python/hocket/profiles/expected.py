@@ -20,6 +20,8 @@ BELOW, FROM = "below 1 MiB", "from 1 MiB"
 """Bands of sizes."""
 ONE_BOX, OTHER = "one box", "other machines"
 """Classes of machines; the others are fabrics that several owners published, by name."""
+TWO_KNOWN = ", two all-reduces known"
+"""What follows a class where the smallest and the largest all-reduce of the machine are fitted."""
 FURTHER = 4
 """Times the nodes that a fabric was fitted to, beyond which it counts as one that was not."""
 FEWEST_OWNERS = 5
@@ -82,6 +84,11 @@ class Evidence:
         """Return the error to expect of a class of machines at a size [bytes]."""
         band = band_of(size)
         return self.errors.get((of, band)) or self.errors[OTHER, band]
+
+    def narrowed(self, error: ExpectedError) -> ExpectedError | None:
+        """Return what two all-reduces of the machine leave of an error, or ``None`` if it gets no less."""
+        near = self.errors.get((error.of + TWO_KNOWN, error.sizes))
+        return near if near is not None and near.factor < error.factor else None
 
 
 def band_of(size: int) -> str:

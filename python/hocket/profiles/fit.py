@@ -31,8 +31,6 @@ _LAUNCH, _LAUNCH_WIDTH = 20.0, 1.0
 """Prior of what launching takes [us]; only small sizes tell it."""
 _SMALL = 64 << 10
 """Size below which launching shows [bytes]."""
-_FEWEST = 4
-"""Sizes below which nothing is fitted."""
 _MOST_STEPS = 200
 _ALIKE = 0.95
 """Correlation from which on two constants cannot be told apart."""
@@ -46,6 +44,8 @@ class FitOptions:
     ----------
     width
         Widths of priors are multiplied by this: more than 1 lets one machine's data speak for itself.
+    fewest
+        Sizes below which a machine is refused.
     keep_back
         Whether every fifth size of each sweep is kept back.
     priors
@@ -54,6 +54,7 @@ class FitOptions:
     """
 
     width: float = 1.0
+    fewest: int = 4
     keep_back: bool = True
     priors: Mapping[str, float] | None = None
 
@@ -120,11 +121,11 @@ def fit(
     """
     for sweep, _ in sweeps:
         sizes = {row.size for row in sweep}
-        if len(sizes) < _FEWEST:
+        if len(sizes) < options.fewest:
             raise SpecError(
                 None,
                 f"has {len(sizes)} size{'' if len(sizes) == 1 else 's'}, too few to fit the law",
-                f"measure {_FEWEST} to 8 of them: 8 KiB, 64 KiB, 1 MiB, 8 MiB, 64 MiB and 1 GiB",
+                f"measure {options.fewest} to 8 of them: 8 KiB, 64 KiB, 1 MiB, 8 MiB, 64 MiB and 1 GiB",
                 origin=sweep.name,
             )
     return _Problem([*sweeps, *few], options).solve(options)

@@ -19,9 +19,11 @@ from hocket.files.yaml_tree import dump_yaml
 from hocket.fitting.constants import Fitted
 from hocket.fitting.errors import of_new_sources
 from hocket.fitting.solve import solve
+from hocket.profiles.advice import SPREAD
 from hocket.profiles.classes import FABRICS
 from hocket.profiles.cost_model import CONSTANTS, cells_of, joined, times
-from hocket.profiles.expected import Evidence, ExpectedError, band_of
+from hocket.profiles.expected import TWO_KNOWN, Evidence, ExpectedError, band_of
+from hocket.profiles.fit import FitOptions, fit
 from hocket.profiles.hardware import Hardware
 from hocket.profiles.measurement import MeasuredSeries, Measurement
 from hocket.profiles.profile import Profile
@@ -313,18 +315,27 @@ class LeftOut:
         What was predicted.
     machines
         Its class of machines, by what the others are.
+    narrowed
+        What was predicted with two all-reduces of its machine known, where there are two others [s].
     """
 
     of: MeasuredSet
     row: Measurement
     seconds: float
     machines: str
+    narrowed: float | None = None
 
     @property
     def factor(self) -> float:
         """How many times as long or as short as predicted it was; from 1 up."""
         ratio = self.seconds / self.row.seconds
         return max(ratio, 1 / ratio)
+
+    def with_two_known(self) -> LeftOut | None:
+        """Return it as predicted with two all-reduces of its machine known, or ``None`` if it was not."""
+        if self.narrowed is None:
+            return None
+        return replace(self, seconds=self.narrowed, machines=self.machines + TWO_KNOWN)
 
 
 def evidence_of(sets: Sets) -> Evidence:
@@ -354,19 +365,46 @@ def leave_owners_out(
         fitted, known = compose(others, full), evidence_of(others)
         for each, sweeps in sets:
             rows = fitted_rows(each, sweeps) if each.owner == owner else []
+            narrowed = _with_two_known(fitted, each, rows)
             for row, time in zip(rows, fitted.predict(each, rows).tolist(), strict=True):
                 fabric = each.fabric if row.nodes > 1 else ""
                 machines = known.class_of(each.box, fabric, row.nodes, row.npus // row.nodes)
-                found.append(LeftOut(each, row, time, machines))
+                found.append(LeftOut(each, row, time, machines, narrowed.get(row)))
         if on_case is not None:
             on_case(f"leaving out {owner}", done, len(owners))
     return found
 
 
+def _with_two_known(
+    fitted: Composed, each: MeasuredSet, rows: Sequence[Measurement]
+) -> dict[Measurement, float]:
+    """Predict the all-reduces of a set's largest machine with its smallest and its largest known."""
+    own = [row for row in rows if row.kind == "all-reduce"]
+    most = max(((row.nodes, row.npus) for row in own), default=None)
+    own = sorted((row for row in own if (row.nodes, row.npus) == most), key=lambda row: row.size)
+    given, others = [*own[:1], *own[1:][-1:]], own[1:-1]
+    if not others or band_of(given[0].size) == band_of(given[1].size):
+        return {}
+    fabric = each.fabric if given[0].nodes > 1 else ""
+    hardware = on_fabric(each, given[0])
+    options = FitOptions(SPREAD, fewest=1, keep_back=False, priors=fitted.values(each.box, fabric))
+    found = fit([(MeasuredSeries(each.name, tuple(given)), hardware)], options)
+    launch = np.full(len(others), found.launch[each.name].value)
+    took = times(cells_of(others, hardware), found.values, launch) * 1e-6
+    return dict(zip(others, took.tolist(), strict=True))
+
+
+def _and_narrowed(left: Sequence[LeftOut]) -> list[LeftOut]:
+    return [*left, *(near for each in left if (near := each.with_two_known()) is not None)]
+
+
 def expected_errors(left: Sequence[LeftOut]) -> list[ExpectedError]:
-    """Return the errors to expect by class of machines and band of sizes; each owner weighs the same."""
+    """Return the errors to expect by class of machines and band of sizes; each owner weighs the same.
+
+    What was predicted with two all-reduces known is a class of its own.
+    """
     parts: dict[tuple[str, str], list[LeftOut]] = {}
-    for each in left:
+    for each in _and_narrowed(left):
         parts.setdefault((each.machines, band_of(each.row.size)), []).append(each)
     return [_expected(of, sizes, own) for (of, sizes), own in sorted(parts.items())]
 
@@ -420,7 +458,7 @@ def coverage(left: Sequence[LeftOut]) -> dict[tuple[str, str], tuple[int, int]]:
         others = [each for each in left if each.of.owner != owner]
         stated = {(each.of, each.sizes): each for each in expected_errors(others)}
         known = Evidence({}, {}, stated)
-        for each in left:
+        for each in _and_narrowed(left):
             if each.of.owner == owner:
                 error = known.of_class(each.machines, each.row.size)
                 key = each.machines, band_of(each.row.size)
