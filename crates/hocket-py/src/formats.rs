@@ -5,7 +5,6 @@ use std::fmt;
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::explain::Explain;
-use hocket_core::id::narrow;
 use hocket_core::plan::{Columns, Plan};
 use hocket_core::program::check::{CheckOptions, check};
 use hocket_core::program::words::{Words, WordsError, words};
@@ -715,14 +714,17 @@ fn for_mscclpp<T: Send>(
     let is_near = |a: u32, b: u32| near[a as usize] == near[b as usize];
     let operations = mscclpp_json::MAX_OPS;
     progress::watched(py, progress, |watch| {
+        let mut last = None;
         let mut run = |of: &Verified, slices: Option<u32>, blocks: usize| {
+            let is_again = slices.is_none() && blocks > EVERY_GPU;
             let known = if slices.is_some() {
                 &IN_TURNS[..]
             } else {
                 &CHANNELS[..]
             };
-            let least = fewest_channels(of.plan(), narrow(operations));
-            let mut tried = ladder(known, channels, least);
+            // Over fewer channels than the last ones it has too many operations, whatever room there is for blocks.
+            let given = channels.or(last.filter(|_| is_again));
+            let mut tried = given.map_or(known.to_vec(), |channels| vec![channels]);
             if slices.is_some() && blocks == EVERY_GPU {
                 tried.reverse();
             }
@@ -731,26 +733,36 @@ fn for_mscclpp<T: Send>(
                 if !watch.report("export", done as u64, tried.len() as u64) {
                     return Err(CoreError::Interrupted);
                 }
+                let channel_of = slices.map(|_| in_turns(of.plan(), channels));
+                let mut how = How {
+                    protocol,
+                    is_near: &is_near,
+                    unit: slices.map(|_| 1),
+                };
+                let least = mscclpp_json::least(of.plan(), &how, channels, channel_of.as_deref());
+                let fits =
+                    least.operations <= operations && (slices.is_none() || least.blocks <= blocks);
+                // What does not fit in the end is told by the last numbers of channels.
+                let is_told = done + 1 == tried.len() && (slices.is_none() || blocks > EVERY_GPU);
+                if !fits && !is_told {
+                    continue;
+                }
                 let options = CompileOptions {
                     channels,
                     fuse: false,
                     max_count: if slices.is_some() { 1 } else { 1 << 12 },
-                    channel_of: slices.map(|_| in_turns(of.plan(), channels)),
+                    channel_of,
                     ..options.clone()
                 };
                 let program = CompiledPlan::of(of, &options)?;
-                let unit = slices.map(|slices| mscclpp_json::unit_of(of, &program, slices));
-                let how = How {
-                    protocol,
-                    is_near: &is_near,
-                    unit,
-                };
+                how.unit = slices.map(|slices| mscclpp_json::unit_of(of, &program, slices));
                 made = attempt(&program, &how, Room { operations, blocks });
                 let ends = match &made {
                     Ok(made) => made.is_some() || slices.is_none(),
                     Err(error) => !matches!(error, CoreError::Infeasible(_)),
                 };
                 if ends {
+                    last = last.or(Some(channels));
                     break;
                 }
             }

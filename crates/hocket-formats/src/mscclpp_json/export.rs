@@ -13,6 +13,7 @@
 //! A plan of many equal slices is written as the program of [one of them](first_slice), each step of which is a pipeline: it
 //! goes through its chunk slice by slice. That is the order in which the steps of all slices would stand, level by level.
 
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
@@ -22,6 +23,7 @@ use hocket_plan::collective::CollectiveKind;
 use hocket_plan::plan::Plan;
 use hocket_plan::verify::{Verified, verify};
 use hocket_program::program::{Buffer as Memory, Mode, Program, Ranks, SizeLimits, Task};
+use rustc_hash::FxHashMap;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use super::inbox::{How, Inbox};
@@ -207,18 +209,78 @@ pub fn export(
     Ok(written)
 }
 
-/// Counts what [`export`] would write, even if the executor cannot hold as many operations.
+/// Counts what [`export`] would write, even if the executor cannot hold as many operations. It keeps all ranks.
 ///
 /// # Errors
 /// [`Refused`] for what no other number of channels mends.
 pub fn need(program: &dyn Ranks, how: &How<'_>) -> Result<Written, Refused> {
-    let survey = Survey::of(program, how)?;
+    let ranks = 0..program.frame().ranks();
+    let kept = Kept {
+        frame: program.frame(),
+        ranks: ranks.clone().map(|rank| program.rank(rank)).collect(),
+    };
+    let survey = Survey::of(&kept, how)?;
     let mut written = survey.written;
-    for rank in 0..program.frame().ranks() {
-        let (_, most) = RankWriter::new(&program.rank(rank), rank, how, &survey.inboxes).busiest();
+    for (rank, part) in ranks.zip(&kept.ranks) {
+        let (_, most) = RankWriter::new(part, rank, how, &survey.inboxes).busiest();
         written.operations = written.operations.max(most);
     }
     Ok(written)
+}
+
+/// A program whose ranks are all in memory, so that none is made twice.
+struct Kept<'a> {
+    frame: &'a Program,
+    ranks: Vec<Cow<'a, Program>>,
+}
+
+impl Ranks for Kept<'_> {
+    fn frame(&self) -> &Program {
+        self.frame
+    }
+
+    fn rank(&self, rank: u32) -> Cow<'_, Program> {
+        Cow::Borrowed(&self.ranks[rank as usize])
+    }
+}
+
+/// Returns what the program of a plan over so many channels takes at least, far sooner than it can be made: operations of a
+/// thread block and thread blocks of a rank. All else is left out.
+///
+/// A message is a step at both ends at least. Over memory with Simple, its sender puts, waits for its threads and signals; who
+/// sums waits for the message, then for its threads, and sums.
+pub fn least(plan: &Plan, how: &How<'_>, channels: u32, channel_of: Option<&[u32]>) -> Written {
+    let ranks: FxHashMap<u32, u32> = (0..)
+        .zip(plan.collective().npus())
+        .map(|(rank, npu)| (npu.0, rank))
+        .collect();
+    let mut blocks = vec![0; ranks.len()];
+    let mut connections: FxHashMap<(u32, u32, u32), usize> = FxHashMap::default();
+    for i in 0..plan.len() {
+        let ends = [plan.src()[i], plan.dst()[i]].map(|device| ranks.get(&device).copied());
+        let [Some(src), Some(dst)] = ends else {
+            continue; // It is refused.
+        };
+        let channel = channel_of.map_or(plan.chunk()[i] % channels, |channels| channels[i]);
+        let is_told = how.kind(src, dst) == ChannelType::Memory || plan.op()[i] != 0;
+        let step = if is_told && how.protocol == Protocol::Simple {
+            3
+        } else {
+            1
+        };
+        let pipeline = usize::from(how.unit.is_some());
+        let operations = connections.entry((src, dst, channel)).or_insert_with(|| {
+            blocks[src as usize] += 1;
+            blocks[dst as usize] += 1;
+            0
+        });
+        *operations += step + pipeline;
+    }
+    Written {
+        operations: connections.into_values().max().unwrap_or(0),
+        blocks: blocks.into_iter().max().unwrap_or(0),
+        ..Written::default()
+    }
 }
 
 /// What is known of a program before its operations are counted or written.

@@ -18,7 +18,7 @@ mod writer;
 mod tests;
 
 pub use export::{
-    Protocol, Refused, Room, Written, export, first_slice, need, unit_of, with_chunks_of,
+    Protocol, Refused, Room, Written, export, first_slice, least, need, unit_of, with_chunks_of,
 };
 pub use inbox::How;
 pub use keys::Ignored;

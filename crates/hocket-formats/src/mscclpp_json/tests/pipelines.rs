@@ -13,7 +13,8 @@ use hocket_topology::build;
 
 use super::{ROOM, judged};
 use crate::mscclpp_json::{
-    ExecutionPlan, How, Op, Protocol, Refused, export, first_slice, program, read, unit_of, write,
+    ExecutionPlan, How, Op, Protocol, Refused, export, first_slice, least, need, program, read,
+    unit_of, write,
 };
 
 const SLICES: usize = 5;
@@ -113,6 +114,47 @@ fn every_plan_of_equal_slices_is_right_in_pipelines() {
         }
     }
     assert!(tried >= 48, "{tried}");
+}
+
+#[test]
+fn no_program_takes_less_than_its_plan_does() {
+    let (mut tried, mut close) = (0, 0);
+    for (kind, algorithm) in KINDS
+        .into_iter()
+        .flat_map(|kind| ALGORITHMS.map(|it| (kind, it)))
+    {
+        let Some(whole) = planned(kind, algorithm) else {
+            continue;
+        };
+        let first = first_slice(&whole).map(|(first, _)| first);
+        for (of, unit) in [(Some(&whole), None), (first.as_ref(), Some(16))] {
+            for (channels, has_ports) in [(1, false), (2, false), (3, true)] {
+                let Some(of) = of else { continue };
+                let options = CompileOptions {
+                    fuse: false,
+                    channels,
+                    max_count: if unit.is_some() { 1 } else { 1 << 12 },
+                    ..CompileOptions::default()
+                };
+                let compiled = CompiledPlan::of(of, &options).expect("lowered");
+                let how = How {
+                    protocol: Protocol::Simple,
+                    is_near: &|a, b| !has_ports || a / 2 == b / 2,
+                    unit,
+                };
+                let found = need(&compiled, &how).expect("expressible");
+                let least = least(of.plan(), &how, channels, None);
+                let [most, fewest] = [found, least].map(|of| (of.operations, of.blocks));
+                let why = format!("{kind} {algorithm:?} {channels} {unit:?}: {most:?} {fewest:?}");
+                assert!(fewest.0 <= most.0, "{why}");
+                // Copies within a rank have a block of their own.
+                assert!((most.1 - 1..=most.1).contains(&fewest.1), "{why}");
+                tried += 1;
+                close += usize::from(4 * fewest.0 >= most.0);
+            }
+        }
+    }
+    assert!(tried >= 90 && 2 * close >= tried, "{tried} {close}");
 }
 
 #[test]
