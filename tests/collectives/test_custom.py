@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -356,3 +357,16 @@ def test_any_file_is_read_or_refused_in_a_line(
     except hk.SpecError as error:
         text = str(error)
     assert "\n" not in text
+
+
+def test_what_cannot_be_done_has_no_bound() -> None:
+    """A group whose NPUs no links join is refused, not bounded by a time that means never."""
+    graph = nx.DiGraph()
+    for a, b in ((0, 1), (2, 3)):
+        for src, dst in ((a, b), (b, a)):
+            graph.add_edge(src, dst, bandwidth=25 * 10**9, latency=0.0)
+    parts = hk.topology.from_networkx(graph)
+    assert hk.bound(parts, hk.collective_on("all-reduce", parts, "64 MB", npus=[2, 3])).time_ps > 0
+    apart = hk.collective_on("all-reduce", parts, "64 MB", npus=[0, 3])
+    with pytest.raises(hk.InfeasibleError, match="no way from 3 to 0, and no plan can do"):
+        hk.bound(parts, apart)

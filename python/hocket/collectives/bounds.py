@@ -6,6 +6,7 @@ from typing import Literal, cast
 
 from hocket import _core
 from hocket._checks import instance_of, one_of, whole
+from hocket.errors import InfeasibleError
 from hocket.topology.sources import TopologyLike, as_topology
 
 _Fidelity = Literal["link", "flow", "packet", "dimension"]
@@ -16,6 +17,8 @@ RELAYS = {
     "sum": "relays may sum and copy",
 }
 """What NPUs may do with data that they neither hold nor want, in words."""
+_NEVER = (1 << 64) - 1
+"""The time of what cannot be done [ps]."""
 
 
 def bound(
@@ -47,13 +50,19 @@ def bound(
     ------
     SpecError
         If an argument makes no sense, or the collective is of another network.
+    InfeasibleError
+        If no links lead from an NPU that has data to one that wants them.
     """
     one_of("fidelity", fidelity, _FIDELITIES)
     instance_of(_core.Collective, "collective", collective, "make one by hk.collective_on(...)")
     flits = whole("flit_bytes", flit_bytes, 1, 1 << 32)
     one_of("relays", relays, tuple(RELAYS))
     on = as_topology(topology)
-    return _core.bound(on, collective, cast(_Fidelity, fidelity), flits, relays)
+    found = _core.bound(on, collective, cast(_Fidelity, fidelity), flits, relays)
+    if found.time_ps == _NEVER:
+        why = f"{found.witness}, and no plan can do the {collective.name} without one"
+        raise InfeasibleError("collective", why, "join them or leave one out", "bound")
+    return found
 
 
 def assumed(bound: _core.Bound, collective: _core.Collective, topology: _core.Topology) -> str:
