@@ -1,6 +1,7 @@
 //! Paths of equal time that differ in the switches, or the parallel links, that they take.
 
 use std::collections::HashSet;
+use std::rc::Rc;
 
 use rustc_hash::FxHashMap;
 
@@ -246,7 +247,12 @@ struct Ways<'a> {
     tree: RouteTree,
     /// By device: how many there are, or `UNKNOWN`.
     count: Vec<u64>,
+    /// By device, once they were asked for: the best links, and where they lead.
+    steps: Vec<Option<Steps>>,
 }
+
+/// Links, and where each leads.
+type Steps = Rc<[(LinkId, DeviceId)]>;
 
 const UNKNOWN: u64 = u64::MAX;
 
@@ -258,22 +264,28 @@ impl<'a> Ways<'a> {
             topology,
             tree: RouteTree::to(topology, dst, bytes, None),
             count,
+            steps: vec![None; topology.device_count()],
         }
     }
 
     /// Returns the best links at a device, and where they lead; NPUs pass nothing on.
-    fn steps(&self, device: DeviceId) -> Vec<(LinkId, DeviceId)> {
+    fn steps(&mut self, device: DeviceId) -> Steps {
+        if let Some(steps) = &self.steps[device.index()] {
+            return Rc::clone(steps);
+        }
         let end = |id: LinkId| (id, self.topology.link(id).dst);
         let leads_on =
             |&(_, end): &(LinkId, DeviceId)| end == self.tree.dst() || !self.topology.is_npu(end);
         let best = self.tree.equal(self.topology, device);
-        best.map(end).filter(leads_on).collect()
+        let steps: Steps = best.map(end).filter(leads_on).collect();
+        self.steps[device.index()] = Some(Rc::clone(&steps));
+        steps
     }
 
     fn count(&mut self, device: DeviceId) -> u64 {
         if self.count[device.index()] == UNKNOWN {
             let mut sum = 0u64;
-            for (_, end) in self.steps(device) {
+            for &(_, end) in &*self.steps(device) {
                 sum = sum.saturating_add(self.count(end)).min(UNKNOWN - 1);
             }
             self.count[device.index()] = sum;
@@ -314,7 +326,7 @@ impl<'a> Ways<'a> {
         let mut device = from;
         while device != self.tree.dst() {
             let steps = self.steps(device);
-            for (link, end) in steps {
+            for &(link, end) in &*steps {
                 let below = self.count(end);
                 if rank < below {
                     links.push(link);
