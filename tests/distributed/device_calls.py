@@ -212,13 +212,29 @@ def _spoil(fault: str, folder: Path) -> None:
 
 
 def left_out() -> Any:
-    """Rank 1 leaves out a call."""
+    """Rank 1 leaves out a call, with a limit that is short once the group has started.
+
+    The interpreter has one of its own.
+    """
+    backend: Any = dist.group.WORLD._get_backend(torch.device("cpu"))  # type: ignore[union-attr]
+    if not double.device().is_own:
+        backend._watchdog._seconds = 3.0
     dist.all_reduce(torch.ones(1000))
     began = time.monotonic()
     if dist.get_rank() != 1:
         dist.all_reduce(torch.ones(2000))
     time.sleep(100)
     return began
+
+
+def unlaunched() -> Any:
+    """Rank 1 fails to launch what the others launch."""
+    dist.all_reduce(torch.ones(1000))
+    os.environ["HOCKET_DOUBLE"] = "launch:1"
+    try:
+        dist.all_reduce(torch.ones(2000))
+    finally:
+        time.sleep(100)
 
 
 def compared() -> Any:
@@ -235,9 +251,14 @@ def main(way: str) -> None:
     double.install()
     torch.set_num_threads(1)
     limit = timedelta(seconds=float(os.environ.get("LIMIT", "60")))
-    dist.init_process_group("cpu:hocket", timeout=limit)
+    rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    # Ranks meet without the limit: on a busy machine they come late.
+    at = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = dist.TCPStore(*at, size, rank == 0)
+    dist.init_process_group("cpu:hocket", store=store, rank=rank, world_size=size, timeout=limit)
     calls: dict[str, Callable[[], Any]] = {
-        each.__name__: each for each in (together, interpreted, starts, folders, left_out, compared)
+        each.__name__: each
+        for each in (together, interpreted, starts, folders, left_out, unlaunched, compared)
     }
     found = calls[way]()
     deployed = hocket.distributed.deployed()

@@ -3,7 +3,7 @@
 Works that are enqueued run later, in a thread, as those of a stream do. Ranks meet through a group of gloo
 of their own. The engine is a double of MSCCL++'s executor, or with ``HOCKET_ENGINE=hocket`` hocket's
 interpreter, compiled for the CPU, in memory that the processes share. ``HOCKET_DOUBLE`` says what goes
-wrong: ``join:1`` fails to join at rank 1.
+wrong: ``join:1`` fails to join at rank 1, ``hang:1`` does not come back there.
 """
 
 from __future__ import annotations
@@ -163,6 +163,8 @@ class Double:
         machine = Together(store, rank, group.ranks)
         if fails("join"):
             raise RuntimeError("no route to host")
+        if fails("hang"):
+            threading.Event().wait()
         if self.is_own:
             own = OwnEngine(
                 SharedGpu(machine, rank),
@@ -205,6 +207,8 @@ class Double:
         self.steps.append("follow")
 
     def enqueue(self, work: Callable[[], None]) -> None:
+        if fails("launch"):
+            raise RuntimeError("no such kernel")
         self.steps.append("enqueue")
         if self.capturing:
             self.graph.append(work)

@@ -132,12 +132,63 @@ def test_if_the_folder_of_a_rank_is_another_all_fall_back(folder: Path) -> None:
 
 
 def test_a_call_that_a_rank_leaves_out_ends_every_process(folder: Path) -> None:
-    given = {"HOCKET_DEPLOY": str(folder), "HOCKET_STAGE": "64K", "LIMIT": "3"}
+    given = {"HOCKET_DEPLOY": str(folder), "HOCKET_STAGE": "64K"}
     for said in launched("device_calls.py", "left_out", ranks=4, code=87, **given):
         line = next(each for each in said.splitlines() if each.startswith("hocket: a launch"))
         assert "of group world did not end in 3 s" in line
         assert "rank 0: all-reduce sum of float32, call 2, 8000 bytes, by all-reduce-4" in line
         assert "rank 1: nothing after all-reduce sum of float32, call 1, 4000 bytes" in line
+
+
+def test_a_launch_that_fails_at_a_rank_ends_every_process(folder: Path) -> None:
+    given = {"HOCKET_DEPLOY": str(folder), "HOCKET_STAGE": "64K"}
+    for said in launched("device_calls.py", "unlaunched", ranks=4, code=87, **given):
+        line = next(each for each in said.splitlines() if each.startswith("hocket: a launch"))
+        assert "of group world failed; " in line
+        assert "rank 1: all-reduce sum of float32, call 2, 8000 bytes, by all-reduce-4" in line
+        assert "no such kernel" in line
+
+
+def test_a_rank_that_does_not_end_its_start_ends_every_process(folder: Path) -> None:
+    given = {"HOCKET_DEPLOY": str(folder), "HOCKET_STAGE": "64K", "LIMIT": "20"}
+    more = {"HOCKET_DOUBLE": "hang:1"}
+    for said in launched("device_calls.py", "starts", ranks=4, code=87, **given, **more):
+        line = next(each for each in said.splitlines() if each.startswith("hocket: a launch"))
+        assert "of group world did not end in 20 s" in line
+        assert "rank 0: the others, after join, at the start; rank 1: join, at the start;" in line
+
+
+def test_engines_that_are_none_are_told_in_a_line() -> None:
+    command = """
+import os
+from hocket.distributed import cuda
+def told(ask):
+    ask.cache_clear()
+    try:
+        ask()
+    except Exception as error:
+        print(error)
+os.environ["HOCKET_ENGINE"] = "nccl"
+told(cuda.is_own)
+told(cuda.bindings)
+for other in ("0.8.0", "0.9.0"):
+    cuda.version = lambda name: other
+    told(cuda.bindings)
+"""
+    found = subprocess.run(
+        [OTHER or sys.executable, "-W", "ignore", "-c", command],
+        env={**os.environ, **search_path()},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    right = "; install 0.9.0, or set HOCKET_ENGINE=hocket"
+    assert found.stdout.splitlines() == [
+        "HOCKET_ENGINE: 'nccl' is no engine; give mscclpp or hocket",
+        f"mscclpp: is not installed{right}",
+        f"mscclpp: is 0.8.0, and hocket drives 0.9.0{right}",
+        f"mscclpp: has no extension _mscclpp{right}",
+    ]
 
 
 def test_calls_that_differ_are_found_before_they_are_launched(folder: Path) -> None:

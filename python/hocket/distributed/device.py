@@ -10,6 +10,7 @@ import logging
 import os
 import socket
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -249,17 +250,16 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
             for each in _used:
                 each.packets = False
         try:
-            with watchdog.limit("the start of the group"):
-                engine, send, recv = self._together(
-                    "join",
-                    partial(self._device.join, group, deployment, rank, self._store, self._timeout),
-                )
-                watchdog.engine = engine
-                entries = [each for each in group.entries if self._may_run(each)]
-                self._together("prepare", partial(self._prepare, engine, entries))
-                self._stage = Stage(group, engine, send, recv)
-                for entry in entries:
-                    self._together(f"test of {entry.id}", partial(self._test, entry))
+            engine, send, recv = self._together(
+                "join",
+                partial(self._device.join, group, deployment, rank, self._store, self._timeout),
+            )
+            watchdog.engine = engine
+            entries = [each for each in group.entries if self._may_run(each)]
+            self._together("prepare", partial(self._prepare, engine, entries))
+            self._stage = Stage(group, engine, send, recv)
+            for entry in entries:
+                self._together(f"test of {entry.id}", partial(self._test, entry))
         except _ApartError as error:
             group.reason = str(error)
             watchdog.stop()
@@ -283,21 +283,38 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
         Raises
         ------
         _ApartError
-            At all ranks, if one could not.
+            At all ranks, if one could not, or does not come and no watchdog ends the processes.
         """
         wrong, found = "", None
-        try:
-            found = work()
-        except Exception as error:
-            wrong = f"{type(error).__name__}: {error}".splitlines()[0] or "it failed"
+        with self._limit(f"{step}, at the start"):
+            try:
+                found = work()
+            except Exception as error:
+                wrong = f"{type(error).__name__}: {error}".splitlines()[0] or "it failed"
         keys = [f"hocket: {step} at rank {rank}" for rank in range(self._size)]
         self._store.set(keys[self._rank], wrong)
-        self._store.wait(keys, self._timeout)
+        with self._limit(f"the others, after {step}, at the start"):
+            self._wait(step, keys)
         for rank, key in enumerate(keys):
             said = self._store.get(key).decode()
             if said:
                 raise _ApartError(f"rank {rank}: {step}: {said}")
         return found  # type: ignore[return-value]
+
+    def _limit(self, said: str) -> AbstractContextManager[None]:
+        return nullcontext() if self._watchdog is None else self._watchdog.limit(said)
+
+    def _wait(self, step: str, keys: Sequence[str]) -> None:
+        """Wait until all ranks have done a step; a watchdog ends the processes earlier."""
+        limit = self._timeout if self._watchdog is None else 2 * self._timeout
+        try:
+            self._store.wait(keys, limit)
+        except RuntimeError as error:
+            late = [rank for rank, key in enumerate(keys) if not self._store.check([key])]
+            if not late:
+                raise
+            why = f"rank {late[0]}: {step}: it did not come in {limit.total_seconds():g} s"
+            raise _ApartError(why) from error
 
     def _test(self, entry: Entry) -> None:
         """Run a plan on integers, as calls do; its context is made here, where all ranks come."""

@@ -19,6 +19,8 @@ EXIT = 87
 """Exit code of a process that a watchdog ended."""
 _WAIT = 2.0
 """Seconds in which the ranks tell each other where they are."""
+_SIGN = "hocket: a launch does not end"
+"""Key of the store by which all ranks learn it, and why."""
 
 
 class _Never:
@@ -105,7 +107,7 @@ class Watchdog:
             late = self._failed or self._given_up() or self._late()
             if has_store and not late:
                 try:
-                    if self._store.check(["hocket: a launch does not end"]):
+                    if self._store.check([_SIGN]):
                         self._end("")
                 except RuntimeError:
                     has_store = False  # its process has ended: the job is over, or fails elsewhere
@@ -138,9 +140,13 @@ class Watchdog:
         """Tell the others, print what each says, and end."""
         own = late or (self._pending[0][2] if self._pending else f"nothing after {self._last}")
         said = {self._rank: own}
+        why = (self._failed and "failed") or f"did not end in {self._seconds:g} s"
         with contextlib.suppress(RuntimeError):
             self._store.set(f"hocket: late at rank {self._rank}", own)
-            self._store.set("hocket: a launch does not end", "")
+            if late:
+                self._store.set(_SIGN, why)
+            else:
+                why = self._store.get(_SIGN).decode()
             until = time.monotonic() + _WAIT
             while len(said) < self._size and time.monotonic() < until:
                 for rank in range(self._size):
@@ -149,7 +155,6 @@ class Watchdog:
                         said[rank] = self._store.get(key).decode()
                 time.sleep(0.02)
         every = [f"rank {rank}: {said.get(rank, 'says nothing')}" for rank in range(self._size)]
-        why = (self._failed and "failed") or f"did not end in {self._seconds:g} s"
         line = f"hocket: a launch of group {self._name} {why}; {'; '.join(every)}"
         sys.stderr.write(line + "\n")
         sys.stderr.flush()
