@@ -312,6 +312,12 @@ def test_the_live_page_plans_what_is_asked_for(server: Server) -> None:
     assert header["networks"][0]["links"] == 30
     values = {field["name"]: field["value"] for field in header["form"]}
     assert values["failed"] == "gpu0,gpu1"
+    times = {}
+    for slow in ("", "gpu0,gpu1=1GB/s"):
+        status, page = asked(server, topology="dgx1_v100", algorithm="ring", size="64MB", slow=slow)
+        assert status == 200
+        times[slow] = header_of(page)["scenes"][0]["time_ps"]
+    assert times["gpu0,gpu1=1GB/s"] > 1.5 * times[""]
 
 
 @pytest.mark.parametrize(
@@ -331,6 +337,9 @@ def test_the_live_page_plans_what_is_asked_for(server: Server) -> None:
         ({"collective": "own.yml"}, "collective"),
         ({"size": "much"}, "much"),
         ({"failed": "<script>"}, "script"),
+        ({"slow": "gpu0"}, "no rate"),
+        ({"slow": "gpu9=1GB/s"}, "gpu9"),
+        ({"slow": "gpu0=much"}, "much"),
     ],
 )
 def test_the_live_page_refuses_in_a_sentence(server: Server, given: dict, says: str) -> None:

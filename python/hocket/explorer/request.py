@@ -23,6 +23,7 @@ from hocket.plans.synthesis.options import PlanOptions
 from hocket.simulation.run import Run, simulate
 from hocket.topology import machines
 from hocket.topology.build import build_topology, counts_of
+from hocket.topology.slow import read_slow, slowed
 from hocket.topology.text import from_text, is_builder
 from hocket.units import shown
 
@@ -46,8 +47,11 @@ class PageRequest:
     size: str = "64MB"
     algorithm: str = "auto"
     failed: str = ""
+    slow: str = ""
 
-    FIELDS: ClassVar[tuple[str, ...]] = ("topology", "collective", "size", "algorithm", "failed")
+    FIELDS: ClassVar[tuple[str, ...]] = (
+        "topology", "collective", "size", "algorithm", "failed", "slow",
+    )  # fmt: skip
 
     @classmethod
     def of(cls, query: str, start: PageRequest) -> PageRequest:
@@ -93,6 +97,8 @@ class PageRequest:
         network = self.network()
         if self.failed:
             network = _without(network, self.failed)
+        if self.slow:
+            network = slowed(network, read_slow(self.slow.split(), option="slow"))
         seconds = time_limit / (2 * len(algorithms))  # what is found is proved and drawn as well
         return [
             simulate(_plan(self, network, each, seconds), keep_services=True) for each in algorithms
@@ -132,7 +138,10 @@ class PageRequest:
             "collective": list(_KINDS),
             "algorithm": list(BUILTIN),
         }
-        labels = {"size": "size", "failed": "failed (A,B or A; blanks between)"}
+        labels = {
+            "failed": "failed (A,B or A; blanks between)",
+            "slow": "slow (A,B=12.5GB/s or A=50Gb/s; blanks between)",
+        }
         return [
             {
                 "name": name,
