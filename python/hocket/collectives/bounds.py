@@ -51,7 +51,7 @@ def bound(
     SpecError
         If an argument makes no sense, or the collective is of another network.
     InfeasibleError
-        If no links lead from an NPU that has data to one that wants them.
+        If no links that relays leave lead from an NPU that has data to one that wants them.
     """
     one_of("fidelity", fidelity, _FIDELITIES)
     instance_of(_core.Collective, "collective", collective, "make one by hk.collective_on(...)")
@@ -61,7 +61,10 @@ def bound(
     found = _core.bound(on, collective, cast(_Fidelity, fidelity), flits, relays)
     if found.time_ps == _NEVER:
         why = f"{found.witness}, and no plan can do the {collective.name} without one"
-        raise InfeasibleError("collective", why, "join them or leave one out", "bound")
+        right = "join them or leave one out"
+        if relays == "none":
+            right = f"let relays forward, {right}"
+        raise InfeasibleError("collective", why, right, "bound")
     return found
 
 
