@@ -6,7 +6,7 @@ import pytest
 
 import hocket as hk
 from hocket.nccl.constants import GENERATIONS, TREE_CORRECTION
-from hocket.nccl.model import NcclChannels, choices, search
+from hocket.nccl.model import NcclChannels, choices, communicator_channels, search
 from hocket.nccl.rccl import MACHINES
 from hocket.profiles.hardware import Hardware
 
@@ -273,3 +273,80 @@ def test_compare_has_a_row_of_what_nccl_does() -> None:
         "all-reduce", "dgx_a100_1box", size="64 MiB", npus=[0, 1, 2], time_limit="1 s"
     )
     assert some.nccl is None
+
+
+TOLD = {
+    8: ("tree", "LL", 25.200924),
+    256: ("tree", "LL", 25.229528),
+    512: ("tree", "LL", 25.259054),
+    1 << 16: ("tree", "LL", 37.798233),
+    1 << 17: ("tree", "LL128", 51.603912),
+    1 << 18: ("tree", "LL128", 54.707825),
+    1 << 19: ("nvls-tree", "Simple", 59.5536),
+}
+"""Picks, and times [us], of a log of 3 nodes of 8 H100, 200 Gb/s for each (NVIDIA/nccl issue 1453)."""
+
+
+@pytest.mark.parametrize("size", TOLD)
+def test_an_older_version_picks_and_takes_what_its_log_states(size: int) -> None:
+    """2.28.9 takes 14 us more for an NVLS tree of three nodes, and picks a tree for 512 KiB."""
+    on, hopper = Hardware(450e9, 200e9, sums=True, nics=8), GENERATIONS["hopper"]
+    found = [*choices("all-reduce", size, 24, 3, on, hopper, version="2.22.3")]
+    best = min(found, key=lambda each: each.seconds)
+    assert (best.algorithm, best.protocol) == TOLD[size][:2]
+    assert best.seconds * 1e6 == pytest.approx(TOLD[size][2], rel=1e-6)
+
+
+def test_versions_differ_where_their_sources_do() -> None:
+    """Trees and rings from 2.23 on, NVLS from 2.23, 2.27 and 2.28 on, NVLS trees from 2.28.9 on."""
+    on, hopper = Hardware(450e9, 400e9, sums=True, nics=8), GENERATIONS["hopper"]
+
+    def found(kind: str, nodes: int, name: str, version: str) -> tuple[float, float]:
+        ways = choices(kind, 1 << 30, 8 * nodes, nodes, on, hopper, version=version)
+        way = next(each for each in ways if f"{each.algorithm} {each.protocol}" == name)
+        return way.latency, way.bandwidth
+
+    assert found("all-reduce", 1, "tree Simple", "2.22.3")[0] == pytest.approx(14 * 28)
+    assert found("all-reduce", 1, "tree Simple", "2.23.4")[0] == pytest.approx(8.4 + 14 * 4)
+    speeds = [
+        found("all-gather", 1, "nvls Simple", each)[1] for each in ("2.22.3", "2.26.2", "2.27.7")
+    ]
+    assert speeds == pytest.approx([8 * 40 * 5 / 6, 8 * 40, 8 * 40 * 7 / 8])
+    assert found("all-reduce", 1, "nvls Simple", "2.27.7")[1] == pytest.approx(8 * 40 * 5 / 6)
+    assert found("all-reduce", 2, "nvls-tree Simple", "2.28.7")[0] == pytest.approx(25 + 2 * 14)
+    assert found("all-reduce", 2, "nvls-tree Simple", "2.28.9")[0] == pytest.approx(25 + 2 * 20.9)
+    assert found("all-reduce", 2, "ring LL", "2.22.3")[0] == pytest.approx(6.6 + 26 + 4 * 2.7)
+    assert found("all-reduce", 2, "ring LL", "2.23.4")[0] == pytest.approx(6.6 + 28 + 2 * 2.7)
+    assert found("all-reduce", 1, "tree Simple", "2.10.3")[0] == pytest.approx(14 * 28)
+    old = hk.nccl.predict("all-reduce", "hgx_h200_8gpu", size="1 GiB", version="2.27.7")
+    assert (old.version, old.choices[0].bandwidth) == ("2.27.7", pytest.approx(8 * 40 * 5 / 6))
+    with pytest.raises(hk.SpecError, match=r"version: '2\.x' is no version of NCCL; give one as 2"):
+        hk.nccl.predict("all-reduce", "hgx_h200_8gpu", size="1 GiB", version="2.x")
+
+
+@pytest.mark.parametrize(
+    ("topology", "gpu", "channels"),
+    [
+        ("dgx_a100_1box", None, (24, 0)),
+        ("dgx_a100_2box", None, (16, 0)),
+        ("hgx_h200_8gpu", None, (24, 16)),
+        ("mi300x_8gpu", "mi300x", (None, None)),
+    ],
+)
+def test_channels_are_those_that_logs_state(
+    topology: str, gpu: str | None, channels: tuple[int | None, int | None]
+) -> None:
+    found = hk.nccl.predict("all-reduce", topology, size="1 MiB", gpu=gpu)
+    assert (found.coll_channels, found.nvls_channels) == channels
+
+
+def test_few_fast_channels_over_nodes_become_four() -> None:
+    """Of Hopper and later: one 48 GB/s channel of a NIC is split in two, and these are doubled once."""
+    one = Hardware(450e9, 50e9, npus=8, nics=1)
+    many = Hardware(450e9, 400e9, sums=True, npus=8, nics=8)
+    assert communicator_channels(GENERATIONS["hopper"], one, 2) == (4, 0)
+    assert communicator_channels(GENERATIONS["hopper"], many, 2) == (16, 16)
+    assert communicator_channels(GENERATIONS["blackwell"], many, 2) == (16, 32)
+    two = Hardware(450e9, sums=True, npus=2)
+    assert communicator_channels(GENERATIONS["hopper"], two, 1) == (24, 16)
+    assert communicator_channels(GENERATIONS["hopper"], two, 1, "2.28.3") == (24, 0)

@@ -55,7 +55,9 @@ def predict(
     table = Table(title=f"{what}, as {found.library} {found.version} weighs it ({found.gpu})")
     table.add_rows(found.choices)
     console.print(table)
-    console.print(f"{found.library} picks {found.algorithm} with {found.protocol}")
+    sums = f", {found.nvls_channels} nvls channels" if found.nvls_channels else ""
+    log = f"; its log says {found.coll_channels} coll channels{sums}" if found.coll_channels else ""
+    console.print(f"{found.library} picks {found.algorithm} with {found.protocol}{log}")
     below: dict[str, list[str]] = {}
     for each, reason in zip(found.choices, found.reasons, strict=True):
         if reason is not None:

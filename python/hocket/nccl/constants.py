@@ -71,6 +71,30 @@ TREE_LL = 3.8
 TREE_PLAIN = 0.85
 NVLS_MOST_HEADS = 32
 """GPUs of a node that have a channel of sums in switches each (src/include/device.h)."""
+NVLS_CHANNELS = {"hopper": (16, 16), "blackwell": (24, 32)}
+"""Channels of a communicator that sum in switches, of one node and of several (src/transport/nvls.cc)."""
+
+OLDEST = (2, 21)
+"""The oldest version whose model is known: older ones are counted as this one."""
+REVISED_FROM = (2, 23)
+"""The version from which on a hop of trees with Simple has the latency above, all-gathers and
+reduce-scatters over NVLS have its whole bandwidth, and rings take two steps less between nodes."""
+SHARES_FROM = (2, 27)
+"""From which on these have the bandwidth of what others send alone."""
+EFFICIENCY_FROM = (2, 28)
+"""From which on NVLS is counted by its efficiency, and its trees by the most that a channel reaches."""
+NVLS_TREE_FROM = (2, 28, 9)
+"""From which on a hop of NVLS trees over the network has the latency above."""
+NVLS_PAIRS_FROM = (2, 28, 7)
+"""From which on two GPUs of a node may sum in switches."""
+OLD_TREE_SIMPLE = 28.0
+"""A hop of trees with Simple before, over whatever; starting took nothing."""
+OLD_RING_LL128 = 0.7
+"""What rings of one GPU of a node reached before with LL128, instead of `RING_LL128`."""
+OLD_NVLS_TREE = 14.0
+"""A hop of NVLS trees over the network before."""
+OLD_NVLS = 5 / 6
+"""What NVLS reached of its channels before it had an efficiency."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ and LL reaches what Ampere's does at most, whatever the GPUs. Where nothing says
 Latencies of NICs that graphs state are not added; NVLS trees are not corrected by size; PAT and CollNet are
 left out.
 
-Source: as :mod:`hocket.nccl.constants`; of its algorithms: Hu et al., Demystifying NCCL, 2025.
+Source: as :mod:`hocket.nccl.constants`; of its algorithms: Hu et al., Demystifying NCCL, 2025. Older
+versions: src/graph/tuning.cc of 2.21.5, 2.22.3, 2.23.4, 2.26.2, 2.27.3, 2.28.3, 2.28.7 and 2.28.9.
 """
 
 from __future__ import annotations
@@ -21,24 +22,36 @@ from hocket._results import Column, Result, said
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.constants import (
     BASE,
+    EFFICIENCY_FROM,
     GENERATIONS,
     LL,
     LL128,
     MOST_CHANNELS,
     NET,
     NVLINK,
+    NVLS_CHANNELS,
     NVLS_MOST_HEADS,
+    NVLS_PAIRS_FROM,
+    NVLS_TREE_FROM,
+    OLD_NVLS,
+    OLD_NVLS_TREE,
+    OLD_RING_LL128,
+    OLD_TREE_SIMPLE,
+    OLDEST,
     PCI,
     POSTING,
     PROTOCOLS,
+    REVISED_FROM,
     RING_LL128,
     RING_PLATEAU,
     RING_PLATEAU_OLD,
+    SHARES_FROM,
     SIMPLE,
     TREE_CORRECTED,
     TREE_CORRECTION,
     TREE_LL,
     TREE_PLAIN,
+    VERSION,
     Generation,
 )
 from hocket.profiles.hardware import Hardware
@@ -52,6 +65,8 @@ _MOST_CHANNELS = 32
 _SLOWEST = 0.49
 """Once there is a channel, slower ones are tried down to this part of its speed."""
 _RECENT = ("hopper", "blackwell")
+_FAST, _FEW = 45.0, 16
+"""GB/s of a channel over several nodes above which channels that are fewer are doubled once more."""
 _FEWEST_NVLS = 4
 """GPUs of a node up to which NCCL does not sum in switches; stated picks of 2 to 8 GPUs say so."""
 
@@ -176,6 +191,26 @@ def search(generation: Generation, hardware: Hardware, nodes: int) -> NcclChanne
     return NcclChannels(count, speed, speed, are_alike)
 
 
+def communicator_channels(
+    generation: Generation, hardware: Hardware, nodes: int, version: str = VERSION
+) -> tuple[int, int]:
+    """Return how many channels NCCL's log says a communicator has: ``coll channels`` and ``nvls channels``.
+
+    Each channel that is found becomes two; over several nodes few and fast ones of Hopper and later become
+    four (``ncclTopoPostset``, src/graph/connect.cc). Before 2.28.7 two GPUs of a node are too few for NVLS
+    (``ncclNvlsInit``, src/transport/nvls.cc).
+    """
+    ring = search(generation, hardware, nodes)
+    count = min(2 * ring.count, MOST_CHANNELS)
+    if generation.name in _RECENT and nodes > 1 and ring.inside > _FAST and count < _FEW:
+        count *= 2
+    fewest = 3 if version_of(version) < NVLS_PAIRS_FROM else 2
+    is_summed = hardware.sums and not hardware.is_on_pci and hardware.npus >= fewest
+    if not (is_summed and generation.nvls):
+        return count, 0
+    return count, NVLS_CHANNELS[generation.name][nodes > 1]
+
+
 def _links(generation: Generation, hardware: Hardware) -> float:
     """Return what NCCL counts of what a node's links carry [GB/s]."""
     if hardware.is_on_pci:
@@ -222,6 +257,7 @@ def choices(
     generation: Generation,
     graphs: Mapping[str, NcclChannels] | None = None,
     host: Host | None = None,
+    version: str = VERSION,
 ) -> Iterator[NcclChoice]:
     """Return every algorithm and protocol that NCCL weighs for a collective, with its prediction.
 
@@ -234,21 +270,39 @@ def choices(
         searched for.
     host
         What the nodes are beside their GPUs; by default what is usual, and on PCI as the hardware is.
+    version
+        Of NCCL, such as ``"2.27.7"``: older ones count trees with Simple and NVLS otherwise. Before 2.21 as
+        2.21.
 
     Raises
     ------
     SpecError
-        If NCCL's model has no such collective.
+        If NCCL's model has no such collective, or that is no version.
     """
     check_kind(kind, "NCCL")
     given = _searched(npus, nodes, hardware, generation) if graphs is None else graphs
-    asked = _Asked(kind, size, npus, nodes, generation, host or Host(is_on_pci=hardware.is_on_pci))
+    on = host or Host(is_on_pci=hardware.is_on_pci)
+    asked = _Asked(kind, size, npus, nodes, generation, on, version_of(version))
     for algorithm, graph in given.items():
         name = _weighed(algorithm, asked)
         for number, protocol in enumerate(PROTOCOLS):
             is_used = number == SIMPLE or not algorithm.startswith("nvls")
             if name is not None and is_used and not (asked.host.is_on_pci and number == LL128):
                 yield _choice(asked, name, graph, number, protocol)
+
+
+def version_of(text: str) -> tuple[int, ...]:
+    """Return the numbers of a version of NCCL whose model is known, the oldest known for older ones.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
+    parts = text.split(".")
+    if not (2 <= len(parts) <= 3 and all(part.isdecimal() and len(part) < 5 for part in parts)):
+        raise SpecError("version", f"{shown(text)} is no version of NCCL", f"give one as {VERSION}")
+    return max(tuple(map(int, parts)), OLDEST)
 
 
 def _searched(
@@ -303,6 +357,7 @@ class _Asked:
     nodes: int
     generation: Generation
     host: Host
+    version: tuple[int, ...]
 
     @property
     def steps(self) -> int:
@@ -310,6 +365,11 @@ class _Asked:
         if self.kind == "all-reduce":
             return 2 * (n - 1)
         return n - 1 if self.kind in ("all-gather", "reduce-scatter") else n
+
+    @property
+    def is_old(self) -> bool:
+        """Whether its version counts trees with Simple and rings as the oldest do."""
+        return self.version < REVISED_FROM
 
     @property
     def at(self) -> int:
@@ -349,7 +409,9 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: NcclChannels, number: int) 
         if number == LL:
             bus = min(most_ll, bus / 2)
         elif number == LL128:
-            bus = min(RING_LL128 * bus, count * gpu.ring_ll128)
+            is_lone = asked.is_old and asked.npus == asked.nodes
+            reached = OLD_RING_LL128 if is_lone else RING_LL128
+            bus = min(reached * bus, count * gpu.ring_ll128)
         return bus * share
     if algorithm == "tree":
         bus = min(RING_LL128 * bus, count * gpu.tree[at])
@@ -360,6 +422,8 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: NcclChannels, number: int) 
         if graph.is_plain:
             bus *= TREE_PLAIN
         return bus * 0.5
+    if asked.version < EFFICIENCY_FROM:
+        return _old_sums(asked, algorithm, graph)
     inside = graph.inside * gpu.nvls * (count - 1) / count
     near = asked.npus // asked.nodes
     inside *= 2 if asked.kind == "all-reduce" else (near - 1) / near
@@ -367,6 +431,18 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: NcclChannels, number: int) 
         return inside * count * (share if asked.kind == "all-reduce" else 1.0)
     between = graph.between * (2 if asked.nodes <= 2 else 1)
     return min(inside, between, gpu.nvls_tree[at]) * count * share
+
+
+def _old_sums(asked: _Asked, algorithm: str, graph: NcclChannels) -> float:
+    """Return what sums in switches reached in versions that counted no efficiency [GB/s of algbw]."""
+    near, is_sum = asked.npus // asked.nodes, asked.kind == "all-reduce"
+    speed = graph.inside
+    if algorithm == "nvls-tree":
+        speed = min(speed, graph.between / (1 if asked.nodes <= 2 else 2))
+    elif not is_sum and asked.version >= SHARES_FROM:
+        speed *= (near - 1) / near
+    whole = not (is_sum or asked.is_old)
+    return speed * graph.count * (1.0 if whole else OLD_NVLS)
 
 
 def _hop(asked: _Asked) -> Mapping[str, tuple[float, float, float]]:
@@ -378,7 +454,7 @@ def _latency(asked: _Asked, algorithm: str, graph: NcclChannels, number: int) ->
     inside = (PCI if asked.host.is_on_pci else NVLINK)[algorithm][number]
     net = NET[algorithm][number]
     near = asked.npus // asked.nodes
-    if near == 1:
+    if near == 1 and not asked.is_old:
         net = NET["tree"][number]
     levels = int(math.log2(asked.nodes))
     if algorithm == "ring":
@@ -387,10 +463,17 @@ def _latency(asked: _Asked, algorithm: str, graph: NcclChannels, number: int) ->
             step = _hop(asked)[where][number]
             return BASE["ring"][number] + step * (1 if graph.are_alike else asked.steps)
         far = (2 if asked.kind == "all-reduce" else 1) * (asked.nodes - 1)
+        if asked.is_old and asked.kind == "all-reduce" and asked.nodes > 1:
+            far += 2
         posting = POSTING[asked.host.cpu] * (3 if number == SIMPLE else 1)
         overhead = 0.0 if asked.nodes == 1 else posting
         near_steps = (asked.steps - far) * max(inside, overhead)
         return BASE["ring"][number] + near_steps + far * net
     if algorithm == "tree":
-        return BASE["tree"][number] + 2 * ((near - 1) * inside + levels * net)
+        base = BASE["tree"][number]
+        if number == SIMPLE and asked.is_old:
+            base, inside, net = 0.0, OLD_TREE_SIMPLE, OLD_TREE_SIMPLE
+        return base + 2 * ((near - 1) * inside + levels * net)
+    if asked.version < NVLS_TREE_FROM:
+        net = OLD_NVLS_TREE
     return inside + (2 * levels * net if algorithm == "nvls-tree" else 0.0)

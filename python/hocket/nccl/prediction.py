@@ -15,7 +15,16 @@ from hocket.collectives.outcome import bound_ps
 from hocket.errors import SpecError
 from hocket.nccl.constants import POSTING, VERSION, Generation
 from hocket.nccl.gpus import check_gpu, gpu_named
-from hocket.nccl.model import USUAL_CPU, Host, NcclChoice, check_kind, choices, generation_of
+from hocket.nccl.model import (
+    USUAL_CPU,
+    Host,
+    NcclChoice,
+    check_kind,
+    choices,
+    communicator_channels,
+    generation_of,
+    version_of,
+)
 from hocket.nccl.rccl import VERSION as RCCL_VERSION
 from hocket.nccl.rccl import Tuning, rccl_choices
 from hocket.profiles.flows import Flows
@@ -58,6 +67,9 @@ class NcclPrediction(TableResult):
         For each choice why it stands below the bound; ``None`` where it does not.
     notes
         What was assumed.
+    coll_channels, nvls_channels
+        How many channels a communicator has, and how many for sums in switches, as NCCL's log says it;
+        ``None`` for RCCL.
     """
 
     _table = "_weighed"
@@ -73,6 +85,8 @@ class NcclPrediction(TableResult):
     bound: Bound = field(metadata=said("bound_ps", of=bound_ps))
     reasons: tuple[str | None, ...] = field(metadata=HIDDEN)
     notes: tuple[str, ...] = ()
+    coll_channels: int | None = None
+    nvls_channels: int | None = None
 
     @property
     @figure("choices")
@@ -117,6 +131,7 @@ def predict(
     size: Quantity,
     gpu: str | None = None,
     cpu: str = USUAL_CPU,
+    version: str = VERSION,
 ) -> NcclPrediction:
     """Predict which algorithm, protocol and channels NCCL picks on a topology, and its times.
 
@@ -137,12 +152,14 @@ def predict(
     cpu
         Whose processors the nodes have, which counts where there are several: ``"intel"``, ``"amd"``,
         ``"other"``, or ``"mixed"``. RCCL does not ask.
+    version
+        Of NCCL, from 2.21 on, such as ``"2.26.2"``: the model of older ones differs. RCCL does not ask.
 
     Raises
     ------
     SpecError
-        If NCCL's model has no such collective, there is no such GPU or processor, or the topology says that
-        its GPUs are others: by its profile or dump, or because RCCL's machines are not built so.
+        If NCCL's model has no such collective, there is no such GPU, processor or version, or the topology
+        says that its GPUs are others: by its profile or dump, or because RCCL's machines are not built so.
     InfeasibleError
         If no GPU of NVIDIA has links as in the topology, or RCCL has no model of such GPUs.
 
@@ -155,7 +172,7 @@ def predict(
     """
     network, named = network_and_gpu(topology, gpu)
     read = parse_size(size, field="size")
-    library = library_on(network, named, cpu)
+    library = library_on(network, named, cpu, version)
     check_kind(kind, library.name)
     limit = bound(network, collective_on(kind, network, read))
     return prediction_on(library, kind, read, limit)
@@ -190,6 +207,7 @@ def prediction_on(library: Library, kind: str, size: int, bound: Bound) -> NcclP
         bound,
         tuple(library.why_below(each, bound) for each in found),
         tuple(filter(None, [library.hardware.about_nics])),
+        *library.communicator,
     )
 
 
@@ -224,6 +242,13 @@ class Library:
         """Architecture whose constants are used."""
         return self.known.name
 
+    @property
+    def communicator(self) -> tuple[int | None, int | None]:
+        """How many channels NCCL's log says a communicator has, and how many for sums in switches."""
+        if isinstance(self.known, Tuning):
+            return None, None
+        return communicator_channels(self.known, self.hardware, self.nodes, self.version)
+
     def choices(self, kind: str, size: int) -> list[NcclChoice]:
         """Return every algorithm and protocol that it weighs for a size [bytes], the fastest first.
 
@@ -237,7 +262,8 @@ class Library:
             found = list(rccl_choices(*asked, self.known))
         else:
             host = Host(self.cpu, self.hardware.is_on_pci)
-            found = list(choices(*asked, self.hardware, self.known, host=host))
+            on = (self.hardware, self.known)
+            found = list(choices(*asked, *on, host=host, version=self.version))
         return sorted(found, key=lambda each: each.seconds)
 
     def why_below(self, choice: NcclChoice, bound: Bound) -> str | None:
@@ -287,7 +313,9 @@ def _check_machine(network: Topology, hardware: Hardware, known: Tuning) -> None
     )
 
 
-def library_on(network: Topology, gpu: str | None = None, cpu: str = USUAL_CPU) -> Library:
+def library_on(
+    network: Topology, gpu: str | None = None, cpu: str = USUAL_CPU, version: str = VERSION
+) -> Library:
     """Return what runs on a network: NCCL by the bandwidth of NVLinks, or what a GPU's name says.
 
     Raises
@@ -302,4 +330,5 @@ def library_on(network: Topology, gpu: str | None = None, cpu: str = USUAL_CPU) 
     if isinstance(known, Tuning):
         _check_machine(network, hardware, known)
         return Library("RCCL", RCCL_VERSION, known, *counts, hardware)
-    return Library("NCCL", VERSION, known or generation_of(hardware), *counts, hardware, cpu)
+    version_of(version)
+    return Library("NCCL", version, known or generation_of(hardware), *counts, hardware, cpu)
