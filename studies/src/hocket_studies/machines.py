@@ -38,6 +38,7 @@ from hocket_studies.machines_composed import (
     expected_errors,
     leave_owners_out,
 )
+from hocket_studies.machines_picks import Logged, logged_picks
 
 __all__ = ["Check", "MachinesResult", "Pick", "Predicted", "family_profiles", "reproduce_machines"]
 
@@ -122,6 +123,8 @@ class MachinesResult:
         That they were made on.
     picks
         That sets state.
+    logged
+        What logs of NCCL state of its picks and channels.
     orders
         Of schedules.
     expected
@@ -135,6 +138,7 @@ class MachinesResult:
     checks: list[Check] = field(default_factory=list)
     sets: list[MeasuredSet] = field(default_factory=list)
     picks: list[Pick] = field(default_factory=list)
+    logged: list[Logged] = field(default_factory=list)
     orders: dict[str, Order] = field(default_factory=dict)
     expected: list[ExpectedError] = field(default_factory=list)
     held: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
@@ -184,6 +188,7 @@ def reproduce_machines(
         if on_case is not None:
             on_case(f"{question}: {what}", done, len(work))
     result.picks = [pick for each, sweeps in sets for pick in _picks(each, sweeps)]
+    result.logged = logged_picks()
     result.checks = [
         Check(question, what, tuple(found)) for (question, what), found in checks.items() if found
     ]

@@ -18,6 +18,7 @@ from hocket_studies.harness import Into, Report, as_csv, markdown
 from hocket_studies.machines import Check, MachinesResult, family_profiles, reproduce_machines
 from hocket_studies.machines_catalogue import load_sets
 from hocket_studies.machines_composed import class_files
+from hocket_studies.machines_picks import WHATS
 
 _MIB = 1 << 20
 _WORST = 12
@@ -88,6 +89,8 @@ def _show(result: MachinesResult, console: Printer) -> None:
         console.print(_stated(result))
     if result.picks:
         console.print(_picks(result))
+    for line in _logged(result):
+        console.print(line)
     for name in result.orders:
         console.print(_order(result, name))
     console.print(f"{len(result.sets)} sets")
@@ -126,6 +129,23 @@ def _picks(result: MachinesResult) -> str:
     return "; ".join([text, *first])
 
 
+def _logged(result: MachinesResult) -> Iterator[str]:
+    """Return how much of what logs state the model says, by nodes, and what it says otherwise."""
+    for name, is_several in (("one node", False), ("several nodes", True)):
+        facts = [each for each in result.logged if (each.nodes > 1) == is_several]
+        if not facts:
+            continue
+        counts = []
+        for what in WHATS:
+            own = [each.is_right for each in facts if each.what == what]
+            counts += [f"{what} {sum(own)} of {len(own)}"] if own else []
+        owners = len({each.owner for each in facts})
+        yield f"NCCL's logs, {name}, {owners} owners: {', '.join(counts)} as stated"
+    for each in result.logged:
+        if not each.is_right:
+            yield f"{each.owner}, {each.where}: {each.what} {each.modelled}, not {each.stated}"
+
+
 def _order(result: MachinesResult, name: str) -> str:
     order = result.orders[name]
     share = percent(order.right / order.pairs) if order.pairs else "–"
@@ -154,6 +174,17 @@ def as_json(result: MachinesResult) -> dict[str, Any]:
                 "modelled": each.modelled,
             }
             for each in result.picks
+        ],
+        "logged": [
+            {
+                "owner": each.owner,
+                "where": each.where,
+                "nodes": each.nodes,
+                "what": each.what,
+                "stated": each.stated,
+                "modelled": each.modelled,
+            }
+            for each in result.logged
         ],
         "orders": [
             {"of": name, "pairs": order.pairs, "right": order.right}
@@ -222,6 +253,8 @@ def as_page(result: MachinesResult) -> str:
         lines += markdown(["machines", "sizes"], head, _stated_rows(result))
     if result.picks:
         lines += ["", _picks(result) + "."]
+    for line in _logged(result):
+        lines += ["", line + "."]
     lines += [line for name in result.orders for line in ("", _order(result, name) + ".")]
     lines += ["", "## All", ""]
     names = [*(band.name for band in BANDS), "all"]
