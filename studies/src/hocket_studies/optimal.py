@@ -35,8 +35,6 @@ NARROW, WIDE = 0.05, 0.25
 LARGE = 16_000_000
 """Bytes from which on a size is large."""
 
-_NEVER = (1 << 64) - 1
-"""The bound where there is no way to somebody [ps]."""
 _FEW = 128
 """NPUs up to which all algorithms are tried."""
 _SEARCHES = ("greedy",)
@@ -222,8 +220,9 @@ def _outcome(cell: Cell, progress: Progress) -> Outcome:
 
 def _bound(cell: Cell, network: _core.Topology) -> tuple[int, str]:
     """Return a lower bound [ps] and its witness; 0 where nobody can do it."""
-    found = bound(network, collective_on(cell.kind, network, cell.size))
-    if found.time_ps == _NEVER:
+    try:
+        found = bound(network, collective_on(cell.kind, network, cell.size))
+    except InfeasibleError:
         return 0, ""
     return found.time_ps, str(found.witness)
 
