@@ -86,7 +86,12 @@ class Executor:
                 targets[0].view(np.int32)[:] = np.sum(numbers, axis=0, dtype=np.int32)
             else:
                 assert name in ("put", "copy", "pwsf"), name
-                targets[0][:] = sources[0]
+                kinds = {each.get("type") for each in op["src_buff"]}
+                assert len(kinds) == 1, "all parts are taken from the buffer of the first"
+                is_port = op.get("channel_type") == "port"
+                assert not is_port or len(op["channel_ids"]) == len(targets), "a channel each"
+                for own, target in zip(sources, targets, strict=True):
+                    target[:] = own
             if name == "pwsf":
                 self.counts[self._line(rank, block, op, op["channel_ids"][0], True)] += 1
         yield True

@@ -5,6 +5,7 @@ use std::fmt;
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::explain::Explain;
+use hocket_core::graph::Lists;
 use hocket_core::plan::{Columns, Plan};
 use hocket_core::program::check::{CheckOptions, check};
 use hocket_core::program::words::{Words, WordsError, words};
@@ -370,6 +371,39 @@ fn compiled(
 /// Those of pipelines, among which connections take turns.
 const IN_TURNS: [u32; 9] = [1, 2, 3, 4, 5, 6, 8, 12, 16];
 
+/// How the messages of a sender and a receiver are spread over channels.
+#[derive(Clone, Copy)]
+enum Spread {
+    /// They take turns among so many.
+    Turns(u32),
+    /// So many in a row are on each at most.
+    Rows(u32),
+}
+
+/// Most messages of a pipeline that are joined.
+const JOINS: u32 = 32;
+
+/// How messages are spread that are joined. Rows have fewer levels on a channel, whose messages are not joined.
+const JOINED: [Spread; 17] = [
+    Spread::Turns(8),
+    Spread::Turns(6),
+    Spread::Turns(5),
+    Spread::Turns(4),
+    Spread::Turns(3),
+    Spread::Turns(2),
+    Spread::Turns(1),
+    Spread::Rows(8),
+    Spread::Rows(10),
+    Spread::Rows(12),
+    Spread::Rows(14),
+    Spread::Rows(16),
+    Spread::Rows(20),
+    Spread::Rows(24),
+    Spread::Rows(32),
+    Spread::Rows(40),
+    Spread::Rows(48),
+];
+
 /// The numbers of channels to try: the one that is given, or those of which fewer than `least` cannot work.
 fn ladder(known: &[u32], given: Option<u32>, least: u32) -> Vec<u32> {
     let first = known.partition_point(|&channels| channels < least);
@@ -700,7 +734,7 @@ const WITH_SIGNALS: mscclpp_json::Protocol = mscclpp_json::Protocol::Simple;
 
 /// Attempts something with the program of a plan for MSCCL++, over more and more channels, until it finds room. It returns
 /// nothing if there is no room for its thread blocks. Plans of equal slices become pipelines if they do not fit otherwise:
-/// over as many channels as there is room for, since few blocks are slow.
+/// over as many channels as there is room for, since few blocks are slow. Messages of pipelines are joined if nothing else fits.
 fn for_mscclpp<T: Send>(
     py: Python<'_>,
     plan: &PyPlan,
@@ -715,7 +749,7 @@ fn for_mscclpp<T: Send>(
     let operations = mscclpp_json::MAX_OPS;
     progress::watched(py, progress, |watch| {
         let mut last = None;
-        let mut run = |of: &Verified, slices: Option<u32>, blocks: usize| {
+        let mut run = |of: &Verified, slices: Option<u32>, blocks: usize, joins: u32| {
             let is_again = slices.is_none() && blocks > EVERY_GPU;
             let known = if slices.is_some() {
                 &IN_TURNS[..]
@@ -724,27 +758,47 @@ fn for_mscclpp<T: Send>(
             };
             // Over fewer channels than the last ones it has too many operations, whatever room there is for blocks.
             let given = channels.or(last.filter(|_| is_again));
-            let mut tried = given.map_or(known.to_vec(), |channels| vec![channels]);
+            let numbers = given.map_or(known.to_vec(), |channels| vec![channels]);
+            let mut tried: Vec<Spread> = numbers.into_iter().map(Spread::Turns).collect();
             if slices.is_some() && blocks == EVERY_GPU {
                 tried.reverse();
             }
-            let mut made = Ok(None);
-            for (done, &channels) in tried.iter().enumerate() {
+            if joins > 1 && channels.is_none() {
+                tried = JOINED.to_vec();
+            }
+            let transfers = u32::try_from(of.plan().len()).expect("transfers have 32 bits");
+            let levels = if joins > 1 {
+                of.plan().wait_levels()
+            } else {
+                Lists::default()
+            };
+            let (mut made, mut above) = (Ok(None), None);
+            for (done, &how_spread) in tried.iter().enumerate() {
                 if !watch.report("export", done as u64, tried.len() as u64) {
                     return Err(CoreError::Interrupted);
                 }
-                let channel_of = slices.map(|_| in_turns(of.plan(), channels));
+                let channel_of = slices.map(|_| match levels.items() {
+                    [] => spread(of.plan(), how_spread, 0..transfers),
+                    by_level => spread(of.plan(), how_spread, by_level.iter().copied()),
+                });
+                let highest = channel_of.iter().flatten().max().map(|last| last + 1);
+                let channels = match how_spread {
+                    Spread::Turns(channels) => channels,
+                    Spread::Rows(_) => highest.unwrap_or(1),
+                };
                 let mut how = How {
                     protocol,
                     is_near: &is_near,
                     unit: slices.map(|_| 1),
                 };
                 let least = mscclpp_json::least(of.plan(), &how, channels, channel_of.as_deref());
-                let fits =
-                    least.operations <= operations && (slices.is_none() || least.blocks <= blocks);
+                let fits = (joins > 1 || least.operations <= operations)
+                    && (slices.is_none() || least.blocks <= blocks);
                 // What does not fit in the end is told by the last numbers of channels.
                 let is_told = done + 1 == tried.len() && (slices.is_none() || blocks > EVERY_GPU);
-                if !fits && !is_told {
+                // Over fewer channels, a block has more operations.
+                let has_failed = joins > 1 && above == Some(std::mem::discriminant(&how_spread));
+                if !fits && !is_told || has_failed {
                     continue;
                 }
                 let options = CompileOptions {
@@ -752,6 +806,7 @@ fn for_mscclpp<T: Send>(
                     fuse: false,
                     max_count: if slices.is_some() { 1 } else { 1 << 12 },
                     channel_of,
+                    joins,
                     ..options.clone()
                 };
                 let program = CompiledPlan::of(of, &options)?;
@@ -765,10 +820,13 @@ fn for_mscclpp<T: Send>(
                     last = last.or(Some(channels));
                     break;
                 }
+                if made.is_err() {
+                    above = Some(std::mem::discriminant(&how_spread));
+                }
             }
             made
         };
-        let plain = run(&whole, None, EVERY_GPU);
+        let plain = run(&whole, None, EVERY_GPU, 1);
         if !matches!(plain, Ok(None) | Err(CoreError::Infeasible(_))) {
             return plain.map(|made| made.expect("it has room"));
         }
@@ -776,12 +834,13 @@ fn for_mscclpp<T: Send>(
         let first = first.flatten();
         let first = first.as_ref().map(|(first, slices)| (first, Some(*slices)));
         let others = [
-            first.map(|(of, slices)| (of, slices, EVERY_GPU)),
-            plain.is_ok().then_some((&whole, None, usize::MAX)),
-            first.map(|(of, slices)| (of, slices, usize::MAX)),
+            first.map(|(of, slices)| (of, slices, EVERY_GPU, 1)),
+            first.map(|(of, slices)| (of, slices, EVERY_GPU, JOINS)),
+            plain.is_ok().then_some((&whole, None, usize::MAX, 1)),
+            first.map(|(of, slices)| (of, slices, usize::MAX, 1)),
         ];
-        for (of, slices, blocks) in others.into_iter().flatten() {
-            match run(of, slices, blocks) {
+        for (of, slices, blocks, joins) in others.into_iter().flatten() {
+            match run(of, slices, blocks, joins) {
                 Ok(Some(made)) => return Ok(made),
                 Err(CoreError::Interrupted) => return Err(CoreError::Interrupted),
                 _ => {}
@@ -791,15 +850,27 @@ fn for_mscclpp<T: Send>(
     })
 }
 
-/// Returns a channel for each transfer, so that those of a sender and a receiver take turns.
-fn in_turns(plan: &Plan, channels: u32) -> Vec<u32> {
+/// Returns a channel for each transfer, for the transfers of a sender and a receiver in the order that is given.
+fn spread(plan: &Plan, how: Spread, order: impl Iterator<Item = u32> + Clone) -> Vec<u32> {
+    let ends = |i: u32| (plan.src()[i as usize], plan.dst()[i as usize]);
+    let mut counts: HashMap<(u32, u32), u32> = HashMap::new();
+    for i in order.clone() {
+        *counts.entry(ends(i)).or_default() += 1;
+    }
     let mut next: HashMap<(u32, u32), u32> = HashMap::new();
-    let ends = plan.src().iter().zip(plan.dst());
-    let turns = ends.map(|(&src, &dst)| {
-        let next = next.entry((src, dst)).or_default();
-        std::mem::replace(next, (*next + 1) % channels.max(1))
-    });
-    turns.collect()
+    let mut channels = vec![0; plan.len()];
+    for i in order {
+        let place = next.entry(ends(i)).or_default();
+        channels[i as usize] = match how {
+            Spread::Turns(channels) => *place % channels.max(1),
+            Spread::Rows(most) => {
+                let count = counts[&ends(i)];
+                *place * count.div_ceil(most) / count
+            }
+        };
+        *place += 1;
+    }
+    channels
 }
 
 /// Writes a plan in which switches sum and multicast.

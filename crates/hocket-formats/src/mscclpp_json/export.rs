@@ -315,9 +315,14 @@ impl Survey {
             // A step has at most eight operations with its pipeline, and one for 16 blocks that wait for it.
             let joins = joins.count().div_ceil(limits::MAX_OP_SEMAPHORES);
             for block in blocks.clone() {
+                let spans = part
+                    .steps_of(block)
+                    .map(|step| part.step(step).spans().count());
+                // Each part of a message has one more at most.
+                let parts: usize = spans.map(|spans| spans.saturating_sub(2)).sum();
                 let steps = part.steps_of(block).len();
                 written.steps += steps;
-                fits_in = fits_in.max(9 * steps + joins + 1);
+                fits_in = fits_in.max(9 * steps + parts + joins + 1);
                 let own = part.blocks()[block as usize];
                 written.channels = written.channels.max(own.channel + 1);
                 let mut peers = own.send.into_iter().chain(own.recv);

@@ -29,11 +29,11 @@ impl How<'_> {
 
 /// How one message is passed on.
 #[derive(Clone, Copy)]
-pub(super) struct Pass {
+pub(super) struct Pass<'a> {
     /// Whether the receiver says first that it is ready.
     pub ready: bool,
-    /// Where it is put.
-    pub to: Span,
+    /// Where its parts are put.
+    pub to: &'a [Span],
 }
 
 /// The messages that a rank receives, connection by connection.
@@ -43,6 +43,8 @@ pub(super) struct Inbox {
     /// First message of each; one more than there are connections.
     starts: Vec<u32>,
     ready: Vec<bool>,
+    /// Where the parts of each message end.
+    ends: Vec<u32>,
     to: Vec<Span>,
     /// Scratch chunks of the rank, with those that messages are put into.
     pub scratch: u32,
@@ -89,6 +91,7 @@ impl Inbox {
             connections: Vec::with_capacity(count),
             starts: Vec::with_capacity(count + 1),
             ready: Vec::with_capacity(receives.len()),
+            ends: Vec::with_capacity(receives.len()),
             to: Vec::with_capacity(receives.len()),
             scratch: part.sizes()[rank as usize][Memory::Scratch as usize],
         };
@@ -97,20 +100,25 @@ impl Inbox {
         for messages in connections() {
             inbox.connections.push(messages[0].0);
             inbox.connect(part, rank, how, messages, &written);
-            inbox.starts.push(narrow(inbox.to.len()));
+            inbox.starts.push(narrow(inbox.ready.len()));
         }
         Ok(inbox)
     }
 
     /// Returns the messages of a connection.
-    pub(super) fn from(&self, connection: (u32, u32)) -> impl Iterator<Item = Pass> {
+    pub(super) fn from(&self, connection: (u32, u32)) -> impl Iterator<Item = Pass<'_>> {
         let messages = match self.connections.binary_search(&connection) {
             Ok(i) => self.starts[i] as usize..self.starts[i + 1] as usize,
             Err(_) => 0..0,
         };
-        messages.map(|message| Pass {
+        let end = |messages: usize| {
+            messages
+                .checked_sub(1)
+                .map_or(0, |last| self.ends[last] as usize)
+        };
+        messages.map(move |message| Pass {
             ready: self.ready[message],
-            to: self.to[message],
+            to: &self.to[end(message)..end(message + 1)],
         })
     }
 
@@ -132,28 +140,31 @@ impl Inbox {
             self.scratch += counts.max().unwrap_or(0);
         }
         for (i, &(_, receive)) in messages.iter().enumerate() {
-            let mut targets = part.step(receive).targets();
-            let target = targets.next().expect("it receives into something");
-            let scratch = |at: u32| Span::new(rank, Memory::Scratch, at, target.count());
-            let (ready, to) = if how.protocol == Protocol::Ll || has_own_slots && is_sum(receive) {
-                let at = self.scratch;
-                self.scratch += target.count();
-                (false, scratch(at))
-            } else if is_sum(receive) {
-                (true, scratch(slot))
-            } else {
-                let counts = &written[target.buffer() as usize];
-                let is_fresh = |chunk: u32| {
-                    counts[chunk as usize] == 1
-                        && !starts_filled(part, rank, target.buffer(), chunk)
+            // A pipeline says before its first round that the call has begun.
+            let mut ready = i == 0 && how.unit.is_none() && how.protocol != Protocol::Ll;
+            for target in part.step(receive).targets() {
+                let scratch = |at: u32| Span::new(rank, Memory::Scratch, at, target.count());
+                let to = if how.protocol == Protocol::Ll || has_own_slots && is_sum(receive) {
+                    let at = self.scratch;
+                    self.scratch += target.count();
+                    scratch(at)
+                } else if is_sum(receive) {
+                    ready = true;
+                    scratch(slot)
+                } else {
+                    let counts = &written[target.buffer() as usize];
+                    let is_fresh = |chunk: u32| {
+                        counts[chunk as usize] == 1
+                            && !starts_filled(part, rank, target.buffer(), chunk)
+                    };
+                    let mut chunks = target.offset()..target.offset() + target.count();
+                    ready |= !chunks.all(is_fresh);
+                    target
                 };
-                let mut chunks = target.offset()..target.offset() + target.count();
-                // A pipeline says before its first round that the call has begun.
-                let is_first = i == 0 && how.unit.is_none();
-                (is_first || !chunks.all(is_fresh), target)
-            };
+                self.to.push(to);
+            }
             self.ready.push(ready);
-            self.to.push(to);
+            self.ends.push(narrow(self.to.len()));
         }
     }
 }

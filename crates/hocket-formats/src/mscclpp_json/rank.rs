@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::{self, Write};
 
 use hocket_base::id::narrow;
-use hocket_program::program::{Buffer as Memory, Op as StepOp, Program};
+use hocket_program::program::{Buffer as Memory, Op as StepOp, Program, Span};
 
 use super::export::{Protocol, Refused, buffer_type};
 use super::inbox::{How, Inbox, Pass, ends};
 use super::writer::{Channel, Writer};
-use super::{BufferType, ChannelType, Channels, Gpu, RemoteBuffer, Semaphore};
+use super::{BufferType, ChannelType, Channels, Gpu, RemoteBuffer, Semaphore, limits};
 
 /// A connection of the program: who sends to whom on which channel.
 type Ends = (u32, u32, u32);
@@ -25,7 +25,7 @@ pub(super) struct RankWriter<'a> {
     /// Its first step.
     first: u32,
     /// How the message that each of its steps sends or receives is passed on.
-    passes: Vec<Option<Pass>>,
+    passes: Vec<Option<Pass<'a>>>,
     /// Its channels, sorted: by type and peer.
     channels: Vec<(ChannelType, u32, Ends)>,
     /// Memory of others that it writes to, sorted.
@@ -42,7 +42,7 @@ impl<'a> RankWriter<'a> {
         program: &'a Program,
         rank: u32,
         how: &'a How<'a>,
-        inboxes: &[Inbox],
+        inboxes: &'a [Inbox],
     ) -> Self {
         let blocks = program.blocks_of(rank);
         let (mut first, mut end) = (0, 0);
@@ -68,7 +68,7 @@ impl<'a> RankWriter<'a> {
     }
 
     /// Finds channels, and how each message is passed on.
-    fn connect(&mut self, inboxes: &[Inbox]) {
+    fn connect(&mut self, inboxes: &'a [Inbox]) {
         let rank = self.rank;
         for receives in [false, true] {
             let ends = ends(self.program, rank, receives);
@@ -80,9 +80,11 @@ impl<'a> RankWriter<'a> {
                 let passes = inboxes[to as usize].from((from, channel));
                 for (&(_, step), pass) in messages.iter().zip(passes) {
                     self.passes[(step - self.first) as usize] = Some(pass);
-                    let buffer = (peer, buffer_type(pass.to.buffer()));
-                    if !receives && self.remote.last() != Some(&buffer) {
-                        self.remote.push(buffer);
+                    for to in pass.to {
+                        let buffer = (peer, buffer_type(to.buffer()));
+                        if !receives && self.remote.last() != Some(&buffer) {
+                            self.remote.push(buffer);
+                        }
                     }
                 }
             }
@@ -225,13 +227,22 @@ impl<'a> RankWriter<'a> {
             self.open(block, (sends, receives), writer);
         }
         let mut is_open = false;
+        let mut awaited = Vec::new();
         for step in self.program.steps_of(block) {
             if let (Some(unit), false) = (unit, is_open) {
                 writer.begin_rounds(unit, self.tells(step, sends));
                 is_open = true;
             }
-            self.before(block, step, writer);
+            if let Some(target) = self.program.step(step).dependency {
+                let giver = self.program.block_of(target);
+                awaited.push(self.semaphores[&(giver, block)]);
+            }
             let op = self.program.step(step).op;
+            if op == StepOp::Nop {
+                continue;
+            }
+            writer.semaphores("sem_acquire", &awaited);
+            awaited.clear();
             match op {
                 StepOp::Send => self.send(step, own.send.zip(sends), writer),
                 StepOp::Recv | StepOp::RecvReduce => self.receive(step, receives, writer),
@@ -240,14 +251,10 @@ impl<'a> RankWriter<'a> {
                 _ => {}
             }
             self.after(block, step, writer);
-            // A step that only waits is part of the next one's pipeline.
-            if is_open && op != StepOp::Nop {
+            if is_open {
                 writer.end_rounds();
                 is_open = false;
             }
-        }
-        if is_open {
-            writer.end_rounds();
         }
     }
 
@@ -277,18 +284,14 @@ impl<'a> RankWriter<'a> {
         is_memory && self.program.step(step).op == StepOp::Send && !self.waiting.contains_key(&step)
     }
 
-    /// Adds what a step waits for.
-    fn before(&self, block: u32, step: u32, writer: &mut Writer) {
-        if let Some(target) = self.program.step(step).dependency {
-            let giver = self.program.block_of(target);
-            writer.semaphores("sem_acquire", &[self.semaphores[&(giver, block)]]);
-        }
-    }
-
     /// Tells those that wait for a step.
     fn after(&self, block: u32, step: u32, writer: &mut Writer) {
         if let Some(takers) = self.waiting.get(&step) {
-            writer.sync();
+            if takers.len() == 1 {
+                writer.sync_first();
+            } else {
+                writer.sync();
+            }
             let numbers = takers.iter().map(|&taker| self.semaphores[&(block, taker)]);
             writer.semaphores("sem_release", &numbers.collect::<Vec<_>>());
         }
@@ -300,28 +303,44 @@ impl<'a> RankWriter<'a> {
         writer.data(name, view.sources(), view.targets());
     }
 
-    fn pass(&self, step: u32) -> Pass {
+    fn pass(&self, step: u32) -> Pass<'a> {
         self.passes[(step - self.first) as usize].expect("it was paired")
     }
 
     fn send(&self, step: u32, to: Option<(u32, Channel)>, writer: &mut Writer) {
         let (peer, channel) = to.expect("it sends");
         let pass = self.pass(step);
-        writer.sync();
         if pass.ready {
             writer.signal("wait", channel);
-            writer.sync();
         }
-        let memory = (peer, buffer_type(pass.to.buffer()));
-        let remote = self.remote.partition_point(|each| *each < memory);
+        writer.sync();
         let name = match (self.how.protocol, channel.0) {
             (Protocol::Ll, _) => "ppkt",
             (_, ChannelType::Port) => "pwsf",
             // What puts and signals at once signals over ports alone.
             _ => "put",
         };
-        let sources = self.program.step(step).sources();
-        writer.put(name, channel, sources, (narrow(remote), pass.to));
+        let view = self.program.step(step);
+        let parts: Vec<(Span, (u32, Span))> = view
+            .sources()
+            .zip(pass.to.iter().map(|&to| {
+                let memory = (peer, buffer_type(to.buffer()));
+                let remote = self.remote.partition_point(|each| *each < memory);
+                (narrow(remote), to)
+            }))
+            .collect();
+        // What signals at once is one part: it tells of those before, too.
+        let with_signal = if name == "pwsf" { 1 } else { 0 };
+        let (first, last) = parts.split_at(parts.len() - with_signal);
+        for part in first.chunks(limits::MAX_OP_CHANNELS) {
+            writer.put(if name == "pwsf" { "put" } else { name }, channel, part);
+        }
+        if name == "pwsf" {
+            if !first.is_empty() {
+                writer.sync();
+            }
+            writer.put(name, channel, last);
+        }
         if name == "put" {
             writer.tell(channel);
         }
@@ -331,22 +350,24 @@ impl<'a> RankWriter<'a> {
         let view = self.program.step(step);
         let pass = self.pass(step);
         let is_sum = view.op == StepOp::RecvReduce;
-        let with_message = view.sources().chain([pass.to]);
         if self.how.protocol == Protocol::Ll {
             writer.sync();
             let name = if is_sum { "repkt" } else { "upkt" };
+            let with_message = view.sources().chain(pass.to.iter().copied());
             writer.data(name, with_message, view.targets());
             return;
         }
         let channel = from.expect("it receives");
         if pass.ready {
-            writer.sync();
+            writer.sync_first();
             writer.signal("signal", channel);
         }
         writer.signal("wait", channel);
         if is_sum {
             writer.sync();
-            writer.data("re", with_message, view.targets());
+            for ((own, &to), target) in view.sources().zip(pass.to).zip(view.targets()) {
+                writer.data("re", [own, to].into_iter(), [target].into_iter());
+            }
         }
     }
 }

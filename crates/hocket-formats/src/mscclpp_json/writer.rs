@@ -22,6 +22,8 @@ pub(super) struct Writer {
     count: usize,
     /// Whether the threads of the block have nothing to wait for each other for.
     is_synced: bool,
+    /// Whether its first thread alone has done anything since they waited for each other.
+    is_lone: bool,
     /// Whether they wait for each other before the next operation.
     syncs: bool,
     /// Whether no operation stands before the next one, in the block or in a pipeline.
@@ -40,6 +42,7 @@ impl Writer {
             writes: room > 0,
             count: 0,
             is_synced: true,
+            is_lone: true,
             syncs: false,
             is_first: true,
             channels: Default::default(),
@@ -51,6 +54,7 @@ impl Writer {
     pub(super) fn begin(&mut self, id: u32) {
         self.count = 0;
         self.is_synced = true;
+        self.is_lone = true;
         self.syncs = false;
         self.is_first = true;
         for list in self.channels.iter_mut().chain(&mut self.buffers) {
@@ -96,15 +100,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Begins an operation; `None` where there is no text.
-    fn push(&mut self, name: &str) -> Option<&mut Vec<u8>> {
+    /// Begins an operation, which the first thread of the block does alone or all do; `None` where there is no text.
+    fn push(&mut self, name: &str, is_lone: bool) -> Option<&mut Vec<u8>> {
         if std::mem::take(&mut self.syncs) {
+            self.is_lone = true;
             self.named("nop");
             if self.writes {
                 self.text.push(b'}');
             }
         }
         self.is_synced = false;
+        self.is_lone &= is_lone;
         self.named(name);
         self.writes.then_some(&mut self.text)
     }
@@ -127,6 +133,7 @@ impl Writer {
     pub(super) fn begin_rounds(&mut self, unit: u64, is_told: bool) {
         self.named("pipeline");
         self.is_synced &= is_told;
+        self.is_lone &= is_told;
         self.is_first = true;
         if self.writes {
             let text = &mut self.text;
@@ -150,6 +157,13 @@ impl Writer {
         self.is_synced = true;
     }
 
+    /// Like [`sync`](Self::sync), before what the first thread does alone.
+    pub(super) fn sync_first(&mut self) {
+        if !self.is_lone {
+            self.sync();
+        }
+    }
+
     /// Returns position in a list of the block, which gets it if it has it not.
     fn position(list: &mut Vec<u32>, id: u32) -> u32 {
         let found = list.iter().position(|&known| known == id);
@@ -162,8 +176,8 @@ impl Writer {
     /// Signals or waits on a channel.
     pub(super) fn signal(&mut self, name: &str, (kind, channel): Channel) {
         let channel = Self::position(&mut self.channels[kind as usize], channel);
-        if let Some(text) = self.push(name) {
-            on_channel(text, kind, channel);
+        if let Some(text) = self.push(name, true) {
+            on_channel(text, kind, &[channel]);
             text.push(b'}');
         }
     }
@@ -178,7 +192,7 @@ impl Writer {
     /// Writes semaphores that are released or acquired.
     pub(super) fn semaphores(&mut self, name: &str, numbers: &[u32]) {
         for part in numbers.chunks(limits::MAX_OP_SEMAPHORES) {
-            if let Some(text) = self.push(name) {
+            if let Some(text) = self.push(name, part.len() == 1) {
                 text.extend_from_slice(b",\"semaphore_ids\":");
                 list(text, part);
                 text.push(b'}');
@@ -193,7 +207,7 @@ impl Writer {
         sources: impl Iterator<Item = Span>,
         targets: impl Iterator<Item = Span>,
     ) {
-        if let Some(text) = self.push(name) {
+        if let Some(text) = self.push(name, false) {
             local(text, "src_buff", sources);
             local(text, "dst_buff", targets);
             if name.starts_with("re") {
@@ -203,23 +217,38 @@ impl Writer {
         }
     }
 
-    /// Moves data into a buffer of another rank, by its position among those of this rank.
+    /// Moves parts of a message, from where they are into buffers of another rank, by their positions among those of this rank.
     pub(super) fn put(
         &mut self,
         name: &str,
         (kind, channel): Channel,
-        sources: impl Iterator<Item = Span>,
-        (buffer, to): (u32, Span),
+        parts: &[(Span, (u32, Span))],
     ) {
         let channel = Self::position(&mut self.channels[kind as usize], channel);
-        let buffer = Self::position(&mut self.buffers[kind as usize], buffer);
-        if let Some(text) = self.push(name) {
-            local(text, "src_buff", sources);
-            text.extend_from_slice(b",\"dst_buff\":[{\"buffer_id\":");
-            number(text, buffer);
-            chunks(text, to);
+        let buffers = &mut self.buffers[kind as usize];
+        let targets: Vec<(u32, Span)> = parts
+            .iter()
+            .map(|&(_, (buffer, to))| (Self::position(buffers, buffer), to))
+            .collect();
+        if let Some(text) = self.push(name, false) {
+            local(text, "src_buff", parts.iter().map(|part| part.0));
+            text.extend_from_slice(b",\"dst_buff\":[");
+            for (i, (buffer, to)) in targets.into_iter().enumerate() {
+                if i > 0 {
+                    text.push(b',');
+                }
+                text.extend_from_slice(b"{\"buffer_id\":");
+                number(text, buffer);
+                chunks(text, to);
+            }
             text.push(b']');
-            on_channel(text, kind, channel);
+            // Over ports, each part is moved by a thread and a channel of its own.
+            let threads = if kind == ChannelType::Port {
+                parts.len()
+            } else {
+                1
+            };
+            on_channel(text, kind, &vec![channel; threads]);
             text.push(b'}');
         }
     }
@@ -258,10 +287,10 @@ fn lists(text: &mut Vec<u8>, kind: &str, ids: &str, lists: &[Vec<u32>; 3]) {
     }
 }
 
-fn on_channel(text: &mut Vec<u8>, kind: ChannelType, channel: u32) {
-    text.extend_from_slice(b",\"channel_ids\":[");
-    number(text, channel);
-    text.extend_from_slice(b"],\"channel_type\":\"");
+fn on_channel(text: &mut Vec<u8>, kind: ChannelType, channels: &[u32]) {
+    text.extend_from_slice(b",\"channel_ids\":");
+    list(text, channels);
+    text.extend_from_slice(b",\"channel_type\":\"");
     text.extend_from_slice(kind.name().as_bytes());
     text.push(b'"');
 }

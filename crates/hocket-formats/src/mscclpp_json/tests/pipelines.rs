@@ -40,20 +40,36 @@ fn written(
     has_ports: bool,
     limits: SizeLimits,
 ) -> Result<ExecutionPlan, Refused> {
-    let (first, slices) = first_slice(verified).expect("equal slices");
+    joined(verified, mode, (channels, 1), has_ports, limits)
+}
+
+/// The same with so many messages of a level joined at most.
+fn joined(
+    verified: &Verified,
+    mode: Option<Mode>,
+    (channels, joins): (u32, u32),
+    has_ports: bool,
+    limits: SizeLimits,
+) -> Result<ExecutionPlan, Refused> {
+    // Where messages are joined, those of all slices are, so that there are many.
+    let first = first_slice(verified).filter(|_| joins == 1);
+    let (of, slices) = first
+        .as_ref()
+        .map_or((verified, 1), |(first, slices)| (first, *slices));
     let options = CompileOptions {
         fuse: false,
         max_count: 1,
         mode,
         channels,
+        joins,
         limits,
         ..CompileOptions::default()
     };
-    let compiled = CompiledPlan::of(&first, &options).expect("lowered");
+    let compiled = CompiledPlan::of(of, &options).expect("lowered");
     let how = How {
         protocol: Protocol::Simple,
         is_near: &|a, b| !has_ports || a / 2 == b / 2,
-        unit: Some(unit_of(&first, &compiled, slices)),
+        unit: Some(unit_of(of, &compiled, slices)),
     };
     let mut text = String::new();
     let made = export(&compiled, &how, ROOM, &mut text)?;
@@ -94,7 +110,7 @@ const KINDS: [CollectiveKind; 6] = [
 
 #[test]
 fn every_plan_of_equal_slices_is_right_in_pipelines() {
-    let mut tried = 0;
+    let (mut tried, mut together) = (0, 0);
     for kind in KINDS {
         for algorithm in ALGORITHMS {
             let Some(verified) = planned(kind, algorithm).filter(|it| first_slice(it).is_some())
@@ -102,18 +118,32 @@ fn every_plan_of_equal_slices_is_right_in_pipelines() {
                 continue;
             };
             for mode in [None, Some(Mode::OutOfPlace)] {
-                for (channels, has_ports) in [(1, false), (2, false), (1, true)] {
+                for (spread, has_ports) in [
+                    ((1, 1), false),
+                    ((2, 1), false),
+                    ((1, 1), true),
+                    ((1, 3), true),
+                    ((2, 32), false),
+                    ((1, 32), true),
+                ] {
                     let limits = SizeLimits::default();
-                    let plan = written(&verified, mode, channels, has_ports, limits);
+                    let plan = joined(&verified, mode, spread, has_ports, limits);
+                    if matches!(&plan, Err(Refused::Operations { .. }) if spread.1 > 1) {
+                        continue; // Not all of its slices have room.
+                    }
                     let plan = plan.unwrap_or_else(|why| panic!("{kind} {algorithm:?}: {why}"));
                     let found = faults(&plan);
                     assert!(found.is_empty(), "{kind} {algorithm:?} {mode:?}: {found:?}");
+                    let ops = plan.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
+                    let mut ops = ops.flat_map(|tb| &tb.ops).flat_map(|op| &op.ops);
+                    together +=
+                        usize::from(ops.any(|op| op.src_buff.len() > 1 && op.name == "put"));
                     tried += 1;
                 }
             }
         }
     }
-    assert!(tried >= 48, "{tried}");
+    assert!(tried >= 96 && together >= 60, "{tried} {together}");
 }
 
 #[test]
@@ -203,14 +233,16 @@ fn without(plan: &ExecutionPlan, rank: usize, at: [usize; 3]) -> Option<(Executi
 #[test]
 fn each_synchronisation_that_is_missing_is_found() {
     let (mut tried, mut missed) = (0, Vec::new());
-    for (kind, algorithm) in [
-        (CollectiveKind::AllReduce, Algorithm::Direct),
-        (CollectiveKind::AllReduce, Algorithm::Trees),
-        (CollectiveKind::AllGather, Algorithm::Ring),
-        (CollectiveKind::ReduceScatter, Algorithm::Ring),
+    for (kind, algorithm, joins) in [
+        (CollectiveKind::AllReduce, Algorithm::Direct, 1),
+        (CollectiveKind::AllReduce, Algorithm::Trees, 1),
+        (CollectiveKind::AllReduce, Algorithm::HalvingDoubling, 32),
+        (CollectiveKind::AllGather, Algorithm::Ring, 1),
+        (CollectiveKind::ReduceScatter, Algorithm::Ring, 1),
     ] {
         let verified = planned(kind, algorithm).expect("a plan");
-        let plan = written(&verified, None, 1, false, SizeLimits::default()).expect("written");
+        let plan = joined(&verified, None, (1, joins), false, SizeLimits::default());
+        let plan = plan.expect("written");
         for (block, tb) in plan.gpus[1].threadblocks.iter().enumerate() {
             for (outer, op) in tb.ops.iter().enumerate() {
                 for inner in 0..op.ops.len().max(1) {

@@ -1,7 +1,7 @@
 //! From blocks under construction to those of a program.
 
 use super::cells::NONE;
-use super::emit::DraftBlock;
+use super::emit::{Draft, DraftBlock};
 use crate::program::{Buffer, NewStep, ProgramBuilder, Span};
 
 /// Adds the blocks of a rank, which follow those of lower ranks, and says how many chunks its scratch has.
@@ -9,24 +9,30 @@ pub(super) fn add(builder: &mut ProgramBuilder, rank: u32, blocks: Vec<DraftBloc
     let first = builder.blocks();
     let (scratch, used) = compact_scratch(&blocks, scratch);
     builder.size(rank, Buffer::Scratch, used);
+    let span = |buffer: Buffer, at: u32, count: u16| {
+        let at = match buffer {
+            Buffer::Scratch => scratch[at as usize],
+            _ => at,
+        };
+        Span::new(rank, buffer, at, u32::from(count))
+    };
+    let (mut sources, mut targets) = (Vec::new(), Vec::new());
     for DraftBlock { block, steps, .. } in blocks {
         builder.block(block);
-        for step in steps {
-            let span = |buffer: Buffer, at: u32| {
-                let at = match buffer {
-                    Buffer::Scratch => scratch[at as usize],
-                    _ => at,
-                };
-                Span::new(rank, buffer, at, u32::from(step.count))
-            };
-            let source = step.reads().then(|| span(step.src, step.src_at));
-            let target = step.writes().then(|| span(step.dst, step.dst_at));
-            let after = step.after;
+        for message in steps.chunk_by(|_, next| next.is_joined) {
+            sources.clear();
+            targets.clear();
+            for step in message {
+                let count = step.count;
+                sources.extend(step.reads().then(|| span(step.src, step.src_at, count)));
+                targets.extend(step.writes().then(|| span(step.dst, step.dst_at, count)));
+            }
+            let Draft { op, after, .. } = message[0];
             builder.step(&NewStep {
-                op: step.op,
+                op,
                 dependency: (after != NONE).then(|| (first + after.block, after.position)),
-                sources: source.as_slice(),
-                targets: target.as_slice(),
+                sources: &sources,
+                targets: &targets,
                 numbers: &[],
             });
         }

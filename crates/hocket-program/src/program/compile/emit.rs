@@ -3,9 +3,10 @@
 use rustc_hash::FxHashMap;
 
 use super::cells::{Cells, NONE, StepId};
+use super::joins::gather;
 use super::pairs::Pairs;
 use super::place::{At, copies};
-use super::runs::{Runs, longest};
+use super::runs::{Run, Runs, longest};
 use super::{CompileOptions, Moves};
 use crate::id::{fit, narrow};
 use crate::plan::{Wait, WaitOn};
@@ -23,9 +24,26 @@ pub(super) struct Draft {
     pub after: StepId,
     /// Chunks that it stored and nobody read before they were written again.
     unread: u16,
+    /// Whether its message is part of the one before.
+    pub is_joined: bool,
 }
 
 impl Draft {
+    /// Waits for another step.
+    pub(super) fn waiting(after: StepId) -> Self {
+        Self {
+            op: Op::Nop,
+            src: Buffer::Input,
+            dst: Buffer::Output,
+            count: 0,
+            src_at: 0,
+            dst_at: 0,
+            after,
+            unread: 0,
+            is_joined: false,
+        }
+    }
+
     /// Returns whether it reads its source.
     pub(super) fn reads(&self) -> bool {
         !matches!(self.op, Op::Recv | Op::RecvSend | Op::Nop)
@@ -43,6 +61,8 @@ pub(super) struct DraftBlock {
     pub steps: Vec<Draft>,
     /// Steps up to the last that sends.
     sent: u32,
+    /// The last message: its slice, how many it is made of, from which buffer they come, and whether they are summed.
+    message: (u32, u32, Buffer, bool),
 }
 
 /// What all ranks have in common.
@@ -61,6 +81,8 @@ struct Emitter<'a> {
     common: &'a Common<'a>,
     rank: u32,
     blocks: Vec<DraftBlock>,
+    /// Number of the slice.
+    slice: u32,
     /// Blocks that send to a peer on a channel.
     senders: FxHashMap<(u32, u32), u32>,
     /// Blocks that receive from a peer on a channel.
@@ -78,6 +100,7 @@ pub(super) fn emit(common: &Common<'_>, rank: u32) -> Vec<DraftBlock> {
         common,
         rank,
         blocks: Vec::new(),
+        slice: 0,
         senders: FxHashMap::default(),
         receivers: FxHashMap::default(),
         cells: Cells::default(),
@@ -89,6 +112,9 @@ pub(super) fn emit(common: &Common<'_>, rank: u32) -> Vec<DraftBlock> {
     }
     emitter.copy_inputs();
     emitter.drop_unread_stores();
+    if common.options.joins > 1 {
+        gather(&mut emitter.blocks);
+    }
     emitter.blocks
 }
 
@@ -101,6 +127,7 @@ impl Emitter<'_> {
             options,
             ..
         } = *self.common;
+        self.slice += 1;
         for run in sends.iter().map(|&run| runs.get(run)) {
             let peer = moves.at(run.transfer).dst;
             for (instance, part) in Runs::parts(run, options) {
@@ -111,6 +138,7 @@ impl Emitter<'_> {
                     self.arrivals(wait, &mut after);
                 }
                 self.send(peer, channel, part.from, part.count, after);
+                self.join(self.senders[&(peer, channel)], &part);
             }
         }
         for run in receives.iter().map(|&run| runs.get(run)) {
@@ -118,6 +146,7 @@ impl Emitter<'_> {
             for (instance, part) in Runs::parts(run, options) {
                 let channel = self.channel(run.transfer, instance);
                 let step = self.receive(peer, channel, part.own, part.to, part.count);
+                self.join(step.block, &part);
                 if options.keeps_waits {
                     self.received.insert(run.transfer, step);
                 }
@@ -125,14 +154,24 @@ impl Emitter<'_> {
         }
     }
 
+    /// Makes the last message of a block part of the one before, if both are alike and of the slice. Both ends decide alike.
+    fn join(&mut self, block: u32, part: &Run) {
+        let own = &mut self.blocks[block as usize];
+        let (slice, count, buffer, is_sum) = own.message;
+        let is_joined = slice == self.slice
+            && count < self.common.options.joins
+            && (buffer, is_sum) == (part.from.0, part.own.is_some());
+        let count = if is_joined { count + 1 } else { 1 };
+        own.message = (self.slice, count, part.from.0, part.own.is_some());
+        if let Some(last) = own.steps.last_mut() {
+            last.is_joined = is_joined;
+        }
+    }
+
     /// Returns the channel of an instance of a transfer.
     fn channel(&self, transfer: u32, instance: u32) -> u32 {
         let options = self.common.options;
-        let spread = match &options.channel_of {
-            Some(channels) => channels[transfer as usize],
-            None => self.common.moves.at(transfer).first % options.channels,
-        };
-        instance * options.channels + spread
+        instance * options.channels + options.channel(self.common.moves.plan, transfer)
     }
 
     /// Steps by which what a wait is for arrives at the rank.
@@ -182,6 +221,7 @@ impl Emitter<'_> {
             },
             steps: Vec::new(),
             sent: 0,
+            message: (0, 0, Buffer::Input, false),
         });
         if let Some(peer) = send {
             self.senders.insert((peer, channel), block);
@@ -274,18 +314,7 @@ impl Emitter<'_> {
         });
         let last = after.pop().unwrap_or(NONE);
         let steps = &mut self.blocks[block as usize].steps;
-        for other in after {
-            steps.push(Draft {
-                op: Op::Nop,
-                src: Buffer::Input,
-                dst: Buffer::Output,
-                count: 0,
-                src_at: 0,
-                dst_at: 0,
-                after: other,
-                unread: 0,
-            });
-        }
+        steps.extend(after.into_iter().map(Draft::waiting));
         let (op, src, dst, count) = what;
         steps.push(Draft {
             op,
@@ -296,6 +325,7 @@ impl Emitter<'_> {
             dst_at: dst.1,
             after: last,
             unread: 0,
+            is_joined: false,
         });
         StepId {
             block,

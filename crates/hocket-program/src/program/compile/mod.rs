@@ -4,7 +4,7 @@
 //! part of a step that receives and sends. Steps wait for those of other blocks that they conflict with. The parts:
 //! `units` (the data in chunks of one size), `order` (the plan's, where waits allow it), `place` (where each chunk is
 //! at each rank), `runs` (what each transfer moves from where to where), `pairs` (which receives go with which sends),
-//! `emit` (blocks and steps of a rank, with `cells`: who accessed its memory) and `build` (as those of a program).
+//! `emit` (blocks and steps of a rank, with `cells`: who accessed its memory), `joins` (messages made one) and `build` (as those of a program).
 //!
 //! Steps wait only for steps of their own rank, so ranks are lowered one after the other: what is not yet part of a program is never more than a rank's.
 //!
@@ -17,6 +17,7 @@
 mod build;
 mod cells;
 mod emit;
+mod joins;
 mod order;
 mod pairs;
 mod place;
@@ -58,6 +59,8 @@ pub struct CompileOptions {
     pub max_chunks: u32,
     /// Sizes for which the program may be used.
     pub limits: SizeLimits,
+    /// Messages of a level that a connection carries as one, at most: a step has the spans of all of them. Not with `fuse`.
+    pub joins: u32,
     /// The channel of each transfer, instead of those by chunks.
     pub channel_of: Option<Vec<u32>>,
     /// Whether messages of a connection go in the plan's order, as links serve plans that ask for it, instead of level by
@@ -66,6 +69,16 @@ pub struct CompileOptions {
     /// Whether sends wait for whatever the plan has them wait for that arrives at their rank, and not only for the data that
     /// they send. Plans pace themselves so.
     pub keeps_waits: bool,
+}
+
+impl CompileOptions {
+    /// Returns the channel of a transfer, of its first instance.
+    fn channel(&self, plan: &Plan, transfer: u32) -> u32 {
+        match &self.channel_of {
+            Some(channels) => channels[transfer as usize],
+            None => plan.chunk()[transfer as usize] % self.channels,
+        }
+    }
 }
 
 impl Default for CompileOptions {
@@ -79,6 +92,7 @@ impl Default for CompileOptions {
             max_count: 71,
             max_chunks: (1 << 15) - 1,
             limits: SizeLimits::default(),
+            joins: 1,
             channel_of: None,
             in_plan_order: false,
             keeps_waits: false,
@@ -305,7 +319,20 @@ fn levels(plan: &Plan, options: &CompileOptions) -> Lists<u32> {
     let in_order = options
         .in_plan_order
         .then(|| order::in_plan_order(plan, options.channel_of.as_deref()));
-    in_order.flatten().unwrap_or_else(|| plan.wait_levels())
+    let mut levels = in_order.flatten().unwrap_or_else(|| plan.wait_levels());
+    if options.joins > 1 {
+        // Connection by connection: what one carries waits, of the level, for those before it alone, joined or not.
+        levels = levels.iter().fold(Lists::default(), |mut sorted, level| {
+            let mut level = level.to_vec();
+            level.sort_by_key(|&transfer| {
+                let ends = (plan.dst()[transfer as usize], plan.src()[transfer as usize]);
+                (ends, options.channel(plan, transfer))
+            });
+            sorted.push(&level);
+            sorted
+        });
+    }
+    levels
 }
 
 /// Returns the number of channels below which some block has more than `most` steps, however the plan is lowered: the
