@@ -97,6 +97,19 @@ fn product(seed: &mut Seed, most: usize) -> Topology {
     }
 }
 
+/// Every fourth network is one of boxes; the others are products with so many NPUs at most.
+fn drawn(case: usize, seed: &mut Seed, most: usize) -> Topology {
+    match case % 4 {
+        3 => boxes(
+            2 + seed.below(3),
+            2 + seed.below(4),
+            gb_per_s(300),
+            gb_per_s(25),
+        ),
+        _ => product(seed, most),
+    }
+}
+
 #[test]
 fn what_is_simulated_is_what_the_whole_plan_does() {
     let mut seed = Seed(7);
@@ -108,16 +121,7 @@ fn what_is_simulated_is_what_the_whole_plan_does() {
         assert_eq!(made.whole_run().as_ref(), Some(whole), "{context}");
     };
     for case in 0..100 {
-        let topology = match case % 4 {
-            3 => boxes(
-                2 + seed.below(3),
-                2 + seed.below(4),
-                gb_per_s(300),
-                gb_per_s(25),
-            ),
-            _ => product(&mut seed, 48),
-        };
-        let topology = Arc::new(topology);
+        let topology = Arc::new(drawn(case, &mut seed, 48));
         let kind = [AllGather, ReduceScatter, AllReduce][seed.below(3)];
         let bytes = topology.npu_count() as u64 * [720_720, 12_000_000, 5_040][seed.below(3)];
         let made = made(&topology, kind, bytes);
@@ -310,15 +314,7 @@ fn shifts_of_an_exchange_are_an_all_to_all() {
     let mut seed = Seed(11);
     let mut passed_on = 0;
     for case in 0..60 {
-        let topology = Arc::new(match case % 4 {
-            3 => boxes(
-                2 + seed.below(3),
-                2 + seed.below(4),
-                gb_per_s(300),
-                gb_per_s(25),
-            ),
-            _ => product(&mut seed, 40),
-        });
+        let topology = Arc::new(drawn(case, &mut seed, 40));
         let kind = CollectiveKind::AllToAll;
         let bytes = (topology.npu_count() * 12_000 + seed.below(2)) as u64;
         let collective = Collective::among_all(kind, &topology, bytes).expect("a collective");
