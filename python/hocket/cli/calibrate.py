@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from hocket._core import Topology
 
 _FEWEST = 5
-"""Times kept back in a band of sizes from which on their errors are those of the machine."""
+"""Times from which on their errors say something of the machine: those kept back in a band, or all."""
 _UNEXPLAINED = 2.0
 """Factor that a tenth of the times exceed where no constants explain them: of published machines, none."""
 
