@@ -299,7 +299,7 @@ def version_of(text: str) -> tuple[int, ...]:
     SpecError
         If it is none.
     """
-    parts = text.split(".")
+    parts = text.split(".") if isinstance(text, str) else []
     if not (2 <= len(parts) <= 3 and all(part.isdecimal() and len(part) < 5 for part in parts)):
         raise SpecError("version", f"{shown(text)} is no version of NCCL", f"give one as {VERSION}")
     return max(tuple(map(int, parts)), OLDEST)
