@@ -291,7 +291,7 @@ def choices(
                 yield _choice(asked, name, graph, number, protocol)
 
 
-def version_of(text: str) -> tuple[int, ...]:
+def version_of(text: object) -> tuple[int, ...]:
     """Return the numbers of a version of NCCL whose model is known, the oldest known for older ones.
 
     Raises

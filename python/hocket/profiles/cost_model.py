@@ -166,12 +166,19 @@ def joined(parts: Sequence[Cells]) -> Cells:
     return Cells(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
 
+_SHARES = np.array(
+    [
+        {"all-reduce": 2, "all-gather": 1, "reduce-scatter": 1, "all-to-all": 1}.get(kind, 0)
+        for kind in KINDS
+    ]
+)
+"""How often a collective's data, but for an NPU's own share, crosses the busiest link; 0: all of it."""
+
+
 def bus_factors(kind: NDArray[np.int64], npus: Floats) -> Floats:
     """Return busbw over algbw of collectives by their numbers, as nccl-tests has it (PERFORMANCE.md)."""
-    halves = [KINDS.index(each) for each in ("all-gather", "reduce-scatter", "all-to-all")]
     share = (npus - 1) / npus
-    is_sum = kind == KINDS.index("all-reduce")
-    factors: Floats = np.where(is_sum, 2 * share, np.where(np.isin(kind, halves), share, 1.0))
+    factors: Floats = np.where(_SHARES[kind] > 0, _SHARES[kind] * share, 1.0)
     return factors
 
 
@@ -284,7 +291,11 @@ def times(cells: Cells, values: Mapping[str, float | Floats], launch: Floats) ->
     launch
         What launching takes for each cell [us], (rows,).
     """
-    ways = np.array(list(ways_of(cells, values).values()))
+    return quickest(np.array(list(ways_of(cells, values).values())), launch)
+
+
+def quickest(ways: Floats, launch: Floats) -> Floats:
+    """Return how long each cell takes by the ways that there are, (ways, rows) without launch [us]."""
     least = ways.min(axis=0)
     smooth = least / np.sqrt(np.sqrt(np.sqrt(_eighth(least / ways).sum(axis=0))))
     return behind(launch, smooth)

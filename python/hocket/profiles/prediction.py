@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -15,7 +16,7 @@ from hocket.collectives.bounds import bound
 from hocket.collectives.collective import KINDS as COLLECTIVES
 from hocket.collectives.collective import collective_on
 from hocket.collectives.sizes import sizes_of
-from hocket.profiles.cost_model import KINDS, bus_factors, cells_of, times, ways_of
+from hocket.profiles.cost_model import KINDS, bus_factors, cells_of, quickest, ways_of
 from hocket.profiles.expected import ExpectedError
 from hocket.profiles.hardware import Hardware, hardware_for
 from hocket.profiles.measurement import Measurement
@@ -25,6 +26,7 @@ from hocket.topology.text import from_text
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
+    from hocket._core import Bound, Topology
     from hocket.units import Quantity
 
 
@@ -156,12 +158,51 @@ def predict(
         found = replace(found, notes=(f"{hardware.about_nics}: {took}",))
     if kind not in COLLECTIVES:
         return found
-    limits = (bound(network, collective_on(kind, network, each.size)) for each in found.times)
+    limits = dict(_below(kind, network, found.times))
     times = tuple(
-        replace(each, below_bound=why_below(limit, each.seconds, used))
-        for each, limit in zip(found.times, limits, strict=True)
+        replace(each, below_bound=why_below(limits[each], each.seconds, used))
+        if each in limits
+        else each
+        for each in found.times
     )
     return replace(found, times=times)
+
+
+def _below(
+    kind: str, network: Topology, times: Sequence[PredictedTime]
+) -> Iterator[tuple[PredictedTime, Bound]]:
+    """Give times that are below the bound on any plan, with the bound; of times with small sizes first.
+
+    A bound never falls as data grows, so all times meet one that the least of them meets.
+    """
+    pending = [times] if times else []
+    while pending:
+        some = pending.pop()
+        limit = _not_met(kind, network, some[-1].size, min(each.seconds for each in some))
+        if limit is not None and len(some) == 1:
+            yield some[0], limit
+        elif limit is not None:
+            half = len(some) // 2
+            pending += [some[:half], some[half:]]
+
+
+_MET: deque[tuple[str, Topology, int, int]] = deque(maxlen=256)
+"""Bounds that were met last: kind, network, size and bound [ps]; a sweep asks about one network again."""
+
+
+def _not_met(kind: str, network: Topology, size: int, seconds: float) -> Bound | None:
+    """Return the bound on any plan of such a size, or ``None`` if that is less than a time."""
+    time = seconds * 1e12
+    for of, on, larger, limit in _MET:
+        if of == kind and on is network and larger >= size and time >= limit:
+            return None
+    step = 1 << max(size.bit_length() - 4, 0)
+    for larger in (-(-size // step) * step, size):  # at most an eighth more, for all sizes below it
+        found = bound(network, collective_on(kind, network, larger))
+        if time >= found.time_ps:
+            _MET.append((kind, network, larger, found.time_ps))
+            return None
+    return found
 
 
 def predict_on(
@@ -180,9 +221,8 @@ def predict_on(
     cells = cells_of(rows, profile.hardware(hardware, nodes))
     values = profile.values
     ways = ways_of(cells, values)
-    names = list(ways)
-    quickest = np.array(list(ways.values())).argmin(axis=0)
-    found = times(cells, values, np.full(len(rows), start))
+    names, each_way = list(ways), np.array(list(ways.values()))
+    found = quickest(each_way, np.full(len(rows), start))
     factors = bus_factors(cells.kind, cells.npus)
     made = tuple(
         PredictedTime(
@@ -193,7 +233,9 @@ def predict_on(
             float(size * factor / took) * 1e6,
             profile.expected(hardware, nodes, size).factor,
         )
-        for size, took, way, factor in zip(sizes, found, quickest, factors, strict=True)
+        for size, took, way, factor in zip(
+            sizes, found, each_way.argmin(axis=0), factors, strict=True
+        )
     )
     about = (*profile.remarks(hardware, nodes), *profile.source)
     errors = tuple(dict.fromkeys(profile.expected(hardware, nodes, size) for size in sorted(sizes)))

@@ -19,7 +19,7 @@ from hocket.profiles.cost_model import CONSTANTS, launch_behind
 from hocket.profiles.expected import OTHER, ExpectedError, band_of, evidence
 from hocket.profiles.facts import NOTHING, Facts, read_facts
 from hocket.profiles.fit import Fit
-from hocket.profiles.hardware import Hardware, hardware_of
+from hocket.profiles.hardware import Hardware, hardware_for
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown
 
@@ -261,9 +261,10 @@ class Profile:
         return "\n".join(lines) + "\n"
 
 
-def profile_names() -> list[str]:
+@cache
+def profile_names() -> tuple[str, ...]:
     """Names of the machines that have a profile of their own."""
-    return sorted(file.stem for file in (_FOLDER / "machines").glob("*.yml"))
+    return tuple(sorted(file.stem for file in (_FOLDER / "machines").glob("*.yml")))
 
 
 def as_profile(value: object) -> Profile:
@@ -312,7 +313,7 @@ def profile_for(network: Topology, spec: TopologySpec | None = None) -> Profile:
     if spec is not None and spec.profile is not None:
         return profile_of(spec)
     nodes = max(len(network.groups), 1)
-    hardware = hardware_of(network, may_be_alone=True)
+    hardware = hardware_for("all-reduce", network)
     gpu = None if spec is None else spec.gpu
     box = _box_of(hardware, gpu)
     if box is None:
