@@ -171,7 +171,7 @@ def predict(
 def _below(
     kind: str, network: Topology, times: Sequence[PredictedTime]
 ) -> Iterator[tuple[PredictedTime, Bound]]:
-    """Give times that are below the bound on any plan, with the bound; of times with small sizes first.
+    """Return times below the bound on any plan, with the bound; of times with small sizes first.
 
     A bound never falls as data grows, so all times meet one that the least of them meets.
     """
