@@ -17,12 +17,13 @@ def log(
     npus: int = 8,
     nodes: int = 1,
     hosts: Sequence[str] = (),
+    device: str = GPU,
 ) -> str:
     """What nccl-tests prints, from sizes [bytes] and times [s]; in place it takes twice as long."""
     lines = [f"# {kind}_perf\n"]
     names = hosts or [f"box{node}" for node in range(nodes)]
     for rank in range(npus):
-        where = f"on {names[rank * nodes // npus]} device {rank % (npus // nodes)} [0x07] {GPU}"
+        where = f"on {names[rank * nodes // npus]} device {rank % (npus // nodes)} [0x07] {device}"
         lines.append(f"#  Rank {rank:2d} Group  0 Pid {770 + rank} {where}\n")
     lines.append(COLUMNS)
     redop = "sum" if "reduce" in kind or kind == "sendrecv" else "none"
