@@ -12,6 +12,7 @@ control services, RDMA). NVIDIA/nccl 2.30.7, src/graph/tuning.cc: what protocols
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,18 @@ _PER_CHANNEL = 14e9
 """What a channel of a send to another node carries [bytes/s], as NCCL counts (P2P_PER_CHANNEL_NET_BW)."""
 _FEW = 8
 """Names that a line lists; of more, it says how many."""
+_BY_PROCESSOR = 32e9
+"""What data between GPUs of a node reach at most by way of the processor [bytes/s]: PCI Express 5 carries
+64 GB/s each way, and they pass it twice."""
+_NONE_LEFT = 4.0
+"""How many times as long calls take at least if no NVLink is used: GPUs have four or more, so one that is
+down costs less."""
+_FAR = 2.0
+"""How many times as long as the bound sizes from 64 MiB on take, if nothing predicts them and something is
+slow: rings of NCCL reach three quarters of what links carry, or more."""
+_LARGE = 64 << 20
+_IN_HOST_MEMORY = re.compile(r"\b(?:GB10|Thor|Orin)\b")
+"""GPUs that have no memory but the processor's: NICs reach it without GPUDirect RDMA."""
 _MOST_CALLS = 0.5
 """Share of calls that one rank delays above which it is no chance."""
 
@@ -127,6 +140,7 @@ class _Case:
     slow: Sequence[MeasuredSize]
     log: LibraryLog
     expectation: Expectation
+    devices: frozenset[str]
 
     @property
     def is_between(self) -> bool:
@@ -211,7 +225,15 @@ def causes_of(
             for each in fabric
         ]
         said = [each for rule in _DEDUCED for each in _told(rule, alone)] or _told(_unknown, alone)
+    elif not said and not found:
+        said = _told(_unknown, [each for each in cases if any(map(_is_far, each.slow))])
     return (*found, *(replace(each, is_sure=each.is_sure and is_sure) for each in said))
+
+
+def _is_far(each: MeasuredSize) -> bool:
+    """Return whether a size that nothing predicts takes much longer than links need for it."""
+    is_open = each.verdict == "not told" and each.size >= _LARGE and each.bound is not None
+    return is_open and each.seconds > _FAR * (each.bound or 0.0)
 
 
 def _cases(
@@ -226,6 +248,7 @@ def _cases(
     A run is slow at a slow size if its time is nearer to what was measured than to what is predicted.
     """
     over = {(each.timing, each.kind, each.size): each for each in slow}
+    devices = frozenset(each.device for each, _ in judged if each.device)
     runs: dict[int | None, tuple[LibraryLog, dict[str, None], dict[int, MeasuredSize]]] = {}
     for recording, calls in judged:
         for call in calls:
@@ -240,7 +263,7 @@ def _cases(
     for own, files, at in runs.values():
         others = [log for log in bare if not own.ranks or own.ranks.keys() & log.ranks.keys()]
         log = merged([own, *others])
-        found.append(_Case(tuple(files), sizes, [*at.values()], log, expectation))
+        found.append(_Case(tuple(files), sizes, [*at.values()], log, expectation, devices))
     return found
 
 
@@ -418,6 +441,14 @@ def _sockets(case: _Case) -> Iterator[Cause]:
         yield Cause("sockets", (), evidence, action)
 
 
+_JOINED = (
+    "let each process see all GPUs of its node: one container per node, CUDA_VISIBLE_DEVICES, Slurm's "
+    "--gpus-per-task; check nvidia-smi topo -m and nvlink -s, and with NVSwitches that "
+    "nvidia-fabricmanager runs"
+)
+"""What to try if GPUs of a node do not use their NVLinks."""
+
+
 def _no_nvlink(case: _Case) -> Iterator[Cause]:
     hardware = case.expectation.hardware
     if hardware is None or hardware.is_on_pci:
@@ -436,17 +467,15 @@ def _no_nvlink(case: _Case) -> Iterator[Cause]:
         where = (
             f" of {_all(hosts)} pass data {way}" if hosts else " do not reach each other's memory"
         )
-        action = (
-            f"{f'{_unset(told)}; ' if told else ''}let each process see all GPUs of its node: "
-            "one container per node, CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task; check nvidia-smi "
-            "topo -m and nvlink -s, and with NVSwitches that nvidia-fabricmanager runs"
-        )
+        action = f"{f'{_unset(told)}; ' if told else ''}{_JOINED}"
         yield Cause("no NVLink", hosts, f"GPUs{where}, though NVLinks join them", action)
 
 
 def _no_gdr(case: _Case) -> Iterator[Cause]:
     log = case.log
     if not case.is_between or "Socket" in log.networks:
+        return
+    if any(_IN_HOST_MEMORY.search(each) for each in case.devices):
         return
     hosts = sorted(host for host in log.ways.keys() | log.no_gdr.keys() if _lacks_gdr(log, host))
     level = log.settings.get("NET_GDR_LEVEL", "").upper()
@@ -597,25 +626,37 @@ def _is_allowed(kind: str, name: str, told: str) -> bool:
 
 def _slow_pick(case: _Case) -> Iterator[Cause]:
     """Find sizes that NCCL runs by another way than the fastest, though no setting asks it to."""
+    for each, fastest, picks in _other_picks(case):
+        effect = case.slower(each, picks.__contains__)
+        if effect is not None and effect > 1 + GAIN and not fastest.startswith("nvls"):
+            faster = f"{fastest} is predicted to be {effect:.2f} times as fast"
+            evidence = f"NCCL runs {_picked(each, picks)}; {faster}"
+            yield Cause("pick", (), evidence, _told_to(fastest), effect=effect)
+            return
+
+
+def _other_picks(case: _Case) -> Iterator[tuple[MeasuredSize, str, set[_Way]]]:
+    """Yield sizes, large ones first, that NCCL runs otherwise than is predicted to be the fastest."""
     if any(case.told("ALGO", "PROTO")):
         return
     for each in sorted(case.slow, key=lambda each: -each.size):
         way = each.way and (each.way[0].lower(), each.way[1].lower())
         picks = case.picks(each)
-        effect = case.slower(each, picks.__contains__)
-        if way and picks and way not in picks and effect is not None and effect > 1 + GAIN:
-            if way[0].startswith("nvls"):  # _no_nvls says it
-                continue
-            evidence = (
-                f"NCCL runs {format_size(each.size)} with {_all(sorted(map(' and '.join, picks)))}; "
-                f"{' and '.join(way)} is predicted to be {effect:.2f} times as fast"
-            )
-            action = (
-                f"set NCCL_ALGO={way[0]} NCCL_PROTO={way[1]} for this size alone; if it is faster, give "
-                "NCCL a table that says so (hocket nccl tuner write)"
-            )
-            yield Cause("pick", (), evidence, action, effect=effect)
-            return
+        if way and picks and way not in picks:
+            yield each, " and ".join(way), picks
+
+
+def _picked(each: MeasuredSize, picks: set[_Way]) -> str:
+    return f"{format_size(each.size)} with {_all(sorted(map(' and '.join, picks)))}"
+
+
+def _told_to(fastest: str) -> str:
+    """Return how to try the way that is predicted to be the fastest."""
+    algorithm, protocol = fastest.split(" and ")
+    return (
+        f"set NCCL_ALGO={algorithm} NCCL_PROTO={protocol} for this size alone; if it is faster, give "
+        "NCCL a table that says so (hocket nccl tuner write)"
+    )
 
 
 def _is_left(kind: str, place: int, told: str, way: _Way) -> bool:
@@ -748,6 +789,33 @@ def _queue_pairs(case: _Case) -> Iterator[Cause]:
 
 
 # ---- what is deduced from rates ----
+
+
+def _unpredicted_pick(case: _Case) -> Iterator[Cause]:
+    """Find sizes that NCCL runs by a way for which nothing predicts a time here."""
+    for each, fastest, picks in _other_picks(case):
+        if case.slower(each, picks.__contains__) is None and each.ratio:
+            evidence = (
+                f"NCCL runs {_picked(each, picks)}, which nothing predicts here, and takes "
+                f"{each.ratio:.2f} times what is predicted for {fastest}"
+            )
+            yield Cause("pick", (), evidence, _told_to(fastest), is_sure=False)
+            return
+
+
+def _as_without_nvlink(case: _Case) -> Iterator[Cause]:
+    """Find nodes with NVLinks that are as slow as if data passed the processor."""
+    hardware, ratio = case.expectation.hardware, case.ratio
+    if case.is_between or hardware is None or hardware.is_on_pci or ratio is None:
+        return
+    best = max(each.busbw for each in case.slow if each.size >= _TOLD)
+    if ratio >= _NONE_LEFT and best <= _BY_PROCESSOR < hardware.bandwidth:
+        evidence = (
+            f"large sizes take {ratio:.1f} times what is predicted{_busbw(case)}: no faster than data by "
+            "way of the processor, as if no NVLink was used"
+        )
+        action = f"{_JOINED}; NCCL_DEBUG=INFO shows how channels pass data: P2P, SHM or NET"
+        yield Cause("no NVLink", (), evidence, action, is_sure=False)
 
 
 def _packet_loss(case: _Case) -> Iterator[Cause]:
@@ -883,4 +951,10 @@ _SAID: tuple[_Rule, ...] = (
     _pxn_off,
     _queue_pairs,
 )
-_DEDUCED: tuple[_Rule, ...] = (_packet_loss, _pcie, _shared_paths)
+_DEDUCED: tuple[_Rule, ...] = (
+    _unpredicted_pick,
+    _as_without_nvlink,
+    _packet_loss,
+    _pcie,
+    _shared_paths,
+)

@@ -284,6 +284,7 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
             _named(word, names) for word, names in ((pick[3], _ALGORITHMS), (pick[4], _PROTOCOLS))
         )
         kind = (pick[1] or "").lower()
-        found.picks.setdefault(int(pick[2]), set()).add((kind, algorithm, protocol))
+        if not algorithm.isdecimal() and not protocol.isdecimal():  # a number that stands for none
+            found.picks.setdefault(int(pick[2]), set()).add((kind, algorithm, protocol))
     if rings is not None:
         found.nic_paths.add(rings[1])
