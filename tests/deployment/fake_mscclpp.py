@@ -26,6 +26,8 @@ OPERATIONS = 64
 """Of a thread block, at most; a pipeline counts as one more than what is in it."""
 ROUNDS = 1 << 16
 """Rounds of a pipeline that 16 bits count."""
+OFFSETS = 1 << 32
+"""Offsets in an allocation that 32 bits hold."""
 
 
 class StuckError(Exception):
@@ -113,8 +115,8 @@ class FakeExecutor:
         What was parsed and copied to the GPU, and is never freed: with the sizes and offsets of a call.
     sizes
         What each context was last launched with: for other sizes, its plan is read again.
-    flag
-        Number of the process's launches, which packets carry.
+    launches
+        Number of launches of the process, which packets carry: a list of one that its executors share.
     graph
         Launches that a graph captures, with their flags; None while none does.
     """
@@ -123,21 +125,27 @@ class FakeExecutor:
     """Kernels of a rank that run: semaphores are of those that began last."""
 
     def __init__(
-        self, machine: Machine, rank: int, *, processors: int = 132, ctas: int = 16
+        self,
+        machine: Machine,
+        rank: int,
+        *,
+        processors: int = 132,
+        ctas: int = 16,
+        launches: list[int] | None = None,
     ) -> None:
         self._machine, self._rank = machine, rank
         self._room = processors - ctas
         self.contexts: dict[Any, None] = {}
         self.sizes: dict[Any, tuple[int, int]] = {}
         self.device_plans: set[Any] = set()
-        self.flag = 0
+        self.launches = [0] if launches is None else launches
         self.graph: list[Callable[[], None]] | None = None
         self._scratch: dict[int, list[Bytes]] = {}
 
     def _found(self, address: int) -> tuple[int, int, Bytes]:
         for base, memory in self._machine.memory[self._rank].items():
             if base <= address < base + len(memory):
-                return base, (address - base) & 0xFFFFFFFF, memory  # 32 bits hold an offset
+                return base, (address - base) % OFFSETS, memory
         raise AssertionError("an address of no allocation")
 
     def execute(
@@ -156,6 +164,8 @@ class FakeExecutor:
         for size, chunks in zip((send_bytes, recv_bytes), plan.chunks, strict=True):
             if chunks and size % (16 * chunks):
                 raise RuntimeError("Input size must be a multiple of nChunks")
+        if all(plan.chunks) and send_bytes * plan.chunks[1] != recv_bytes * plan.chunks[0]:
+            raise RuntimeError("chunks of input and output differ in size")
         if max(send_bytes, recv_bytes) > plan.most:
             raise RuntimeError("message size is out of range")
         if plan.blocks > self._room:
@@ -171,8 +181,8 @@ class FakeExecutor:
             raise RuntimeError("the process dies: this plan has operations and no channels")
         self.sizes[key] = (send_bytes, recv_bytes)
         self.device_plans.add((key, send_bytes, recv_bytes, offset, offset_out))
-        self.flag += 1
-        flag = self.flag if plan.packets else None
+        self.launches[0] += 1
+        flag = self.launches[0] if plan.packets else None
 
         def kernel() -> None:
             self._running[id(self._machine), rank] += 1

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.deployment import fake_mscclpp
 from tests.deployment.fake_mscclpp import FakeExecutor, FakePlan, Machine, StuckError, bindings
 from tests.deployment.test_route import together
 
@@ -163,6 +166,12 @@ def test_the_double_keeps_the_rules_of_the_executor(deployment: Deployment) -> N
     for size in (unit + 4, unit // 2):
         with pytest.raises(RuntimeError, match="multiple of nChunks"):
             run(0, size)
+    most = plans[0].most
+    with pytest.raises(RuntimeError, match="out of range"):
+        run(0, most - most % unit + unit)
+    place = memory[0].ctypes.data
+    with pytest.raises(RuntimeError, match="differ in size"):
+        executors[0].execute(0, place, place, unit, 2 * unit, "int32", plans[0], 7, "LL16")
     # Offsets that differ by rank: each takes its own for the others', and sums other bytes.
     for rank in range(RANKS):
         memory[rank][:] = 1
@@ -204,14 +213,64 @@ def test_the_double_keeps_the_rules_of_launches(deployment: Deployment) -> None:
                 each.view(np.int32)[:] = turn
             on_all(lambda rank: [kernel() for kernel in executors[rank].graph or []])
             assert memory[0].view(np.int32)[0] == RANKS * (1 if packets else turn)
+    # Packets carry the number of launches of a process: one more of another group, and ranks wait.
+    launches = [[turns] for turns in (0, 1, 0)]
+    for rank in range(RANKS):
+        executors[rank] = FakeExecutor(machine, rank, launches=launches[rank])
+
+    def waits(rank: int) -> bool:
+        try:
+            launch(rank)
+        except StuckError as error:
+            return "packets of another call" in str(error)
+        return False
+
+    assert on_all(waits) == [True] * RANKS
     # Two kernels of a process at once.
     for rank in range(RANKS):
         plans[rank].packets = False
-        executors[rank].graph = None
         memory[rank].view(np.int32)[:] = 1
+    assert on_all(waits) == [False] * RANKS
+    assert memory[0].view(np.int32)[0] == RANKS
+    for each in memory:
+        each.view(np.int32)[:] = 1
     FakeExecutor._running.update({(id(machine), rank): 1 for rank in range(RANKS)})
     on_all(launch)
     assert memory[0].view(np.int32)[0] != RANKS
+
+
+def test_the_double_cuts_offsets_to_32_bits(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here to as many as a call has bytes: what is beyond is read from where the allocation starts."""
+    entry = next(each for each in deployment.manifest.entries if each.collective == "all-reduce")
+    plans = [FakePlan(str(deployment.folder / entry.program.file), r) for r in range(RANKS)]
+    unit = entry.unit_bytes
+    monkeypatch.setattr(fake_mscclpp, "OFFSETS", unit)
+    machine = Machine(RANKS)
+    memory = [machine.allocate(rank, 2 * unit) for rank in range(RANKS)]
+    executors = [FakeExecutor(machine, rank) for rank in range(RANKS)]
+
+    def run(rank: int) -> None:
+        memory[rank][unit:] = 1
+        place = memory[rank].ctypes.data + unit
+        executors[rank].execute(rank, place, place, unit, unit, "int32", plans[rank], 7, "LL16")
+
+    on_all(run)
+    assert set(memory[0][:unit].tolist()) == {0}
+    assert set(memory[0][unit:].tolist()) == {1}
+
+
+def test_the_double_holds_64_operations(deployment: Deployment, tmp_path: Path) -> None:
+    entry = next(each for each in deployment.manifest.entries if each.collective == "all-reduce")
+    values = json.loads((deployment.folder / entry.program.file).read_text())
+    block = values["gpus"][0]["threadblocks"][0]
+    for count in (64, 65):
+        block["ops"] = [{"name": "nop"}] * count
+        (tmp_path / f"{count}.json").write_text(json.dumps(values))
+    FakePlan(str(tmp_path / "64.json"), 0)
+    with pytest.raises(RuntimeError, match="too many operations"):
+        FakePlan(str(tmp_path / "65.json"), 0)
 
 
 def test_the_double_keeps_the_rules_of_pipelines_and_ports(deployment: Deployment) -> None:

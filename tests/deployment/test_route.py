@@ -149,48 +149,49 @@ def together(kind: str, sends: list[Any], dtype: str) -> list[Any]:
     st.integers(1, 3000),
     st.integers(1, 4),
     st.sampled_from([256, 1000, 4096]),
+    st.sampled_from(["int32", "uint8"]),
 )
 def test_pieces_and_padding_give_what_numpy_gives(
-    kind: str, ranks: int, numbers: int, chunks: int, stage: int
+    kind: str, ranks: int, numbers: int, chunks: int, stage: int, dtype: str
 ) -> None:
     unit = 16 * ranks * chunks
     plan = entry(kind, ranks, 0, 1 << 30, unit_bytes=unit)
     random = np.random.default_rng(numbers)
     parts = ranks if kind in ("reduce-scatter", "all-to-all") else 1
-    given = [random.integers(0, 1 << 30, numbers * parts, np.int32) for _ in range(ranks)]
-    wanted = together(kind, given, "int32")
-    results = [np.zeros(each.size, np.int32) for each in wanted]
+    given = [random.integers(0, 200, numbers * parts).astype(dtype) for _ in range(ranks)]
+    wanted = together(kind, given, dtype)
+    results = [np.zeros(each.size, dtype) for each in wanted]
     cuts = []
     for source, result in zip(given, results, strict=True):
         made = group(plan, ranks=ranks, stage=max(stage, unit))
         noted = Noted()
         buffers = (np.full(made.stage, 0xAB, np.uint8) for _ in range(2))
         Stage(made, noted, *buffers).run(
-            plan, source.view(np.uint8), result.view(np.uint8), "sum", "int32"
+            plan, source.view(np.uint8), result.view(np.uint8), "sum", dtype
         )
         cuts.append(noted.sends)
     assert len({len(each) for each in cuts}) == 1
-    answers = [together(kind, list(sends), "int32") for sends in zip(*cuts, strict=True)]
+    answers = [together(kind, list(sends), dtype) for sends in zip(*cuts, strict=True)]
     for rank, (source, result) in enumerate(zip(given, results, strict=True)):
         made = group(plan, ranks=ranks, stage=max(stage, unit))
         told = Told([each[rank].view(np.uint8) for each in answers])
         buffers = (np.zeros(made.stage, np.uint8) for _ in range(2))
         Stage(made, told, *buffers).run(
-            plan, source.view(np.uint8), result.view(np.uint8), "sum", "int32"
+            plan, source.view(np.uint8), result.view(np.uint8), "sum", dtype
         )
         assert all(size % unit == 0 for size in (each[1] for each in made.prepared))
-        np.testing.assert_array_equal(result, wanted[rank].view(np.int32))
+        np.testing.assert_array_equal(result, wanted[rank].view(dtype))
 
 
 class Noted:
     """An engine that notes what each launch is given."""
 
     def __init__(self) -> None:
-        self.sends: list[npt.NDArray[np.int32]] = []
+        self.sends: list[npt.NDArray[Any]] = []
 
-    def launch(self, _entry: Entry, send: Any, _recv: Any, _op: str, _dtype: str) -> None:
+    def launch(self, _entry: Entry, send: Any, _recv: Any, _op: str, dtype: str) -> None:
         """Note it."""
-        self.sends.append(send.view(np.int32).copy())
+        self.sends.append(send.view(dtype).copy())
 
 
 class Told:

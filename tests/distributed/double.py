@@ -126,6 +126,7 @@ class Double:
     def __init__(self) -> None:
         self.steps: list[str] = []
         self.executors: list[FakeExecutor] = []
+        self._launches = [0]
         self.capturing = False
         self.graph: list[Callable[[], None]] = []
         self.buffers: list[torch.Tensor] = []
@@ -176,7 +177,7 @@ class Double:
                 scale=scale,
             )
             return own, own.send, own.recv
-        executor = FakeExecutor(machine, rank)
+        executor = FakeExecutor(machine, rank, launches=self._launches)
         self.executors.append(executor)
         engine = MscclppEngine(
             bindings(),
