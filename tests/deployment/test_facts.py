@@ -10,7 +10,7 @@ import pytest
 from tests.deployment.folders import row, saved, values
 
 import hocket as hk
-from hocket.deployment.facts import Facts, read_folder, stage_of, verdict
+from hocket.deployment.facts import Facts, is_on, read_folder, stage_of, verdict
 from hocket.deployment.manifest import Deployment
 from hocket.deployment.route import Nccl, route
 
@@ -71,9 +71,15 @@ def test_only_mscclpp_sends_packets(tmp_path: Path) -> None:
         ),
         (1, {"capability": "8.0"}, "ranks 0 and 1 differ: their GPUs are not of one kind"),
         (1, {"stage": 4096}, "ranks 0 and 1 differ: HOCKET_STAGE is not the same"),
+        (1, {"debug": True}, "ranks 0 and 1 differ: HOCKET_DEBUG is not the same"),
+        (1, {"one_gpu": True}, "ranks 0 and 1 differ: HOCKET_TEST_ONE_GPU is not the same"),
         (1, {"device": "GPU-0"}, "two ranks have GPU GPU-0"),
         (1, {"npu": 0}, "two ranks have NPU 0"),
-        (1, {"npu": 2}, "the folder has no group of NPUs 0, 2"),
+        (
+            1,
+            {"npu": 2},
+            "the folder has no group of NPUs 0, 2; deploy with --process-groups that have it",
+        ),
         (
             1,
             {"processors": 27},
@@ -101,8 +107,8 @@ def test_what_all_ranks_lack(deployment: Deployment) -> None:
     assert verdict(facts(1, 0), deployment).reason == (
         "the folder has no group of NPUs 1, 0; it has them as 0, 1: start ranks in this order"
     )
-    shared = [replace(each, device="GPU-0") for each in facts(0, 1)]
-    assert verdict(shared, deployment, one_gpu=True).reason == ""
+    shared = [replace(each, device="GPU-0", one_gpu=True) for each in facts(0, 1)]
+    assert verdict(shared, deployment).reason == ""
 
 
 def test_other_gpus_are_refused(tmp_path: Path) -> None:
@@ -139,8 +145,8 @@ def test_gpus_in_another_order_are_found_by_their_bus_ids(nodes: Deployment) -> 
     assert swapped.reason.startswith("the folder has no group of NPUs 1, 0; it has them as 0, 1")
     other = verdict(at_bus((0, 0), (1, 99)), nodes)
     assert other.reason.startswith("rank 1 has the GPU 00000000:63:00.0, and the machine")
-    on_one = [replace(each, device="GPU-0") for each in at_bus((0, 7), (1, 7))]
-    assert verdict(on_one, nodes, one_gpu=True).name == "tp"
+    on_one = [replace(each, device="GPU-0", one_gpu=True) for each in at_bus((0, 7), (1, 7))]
+    assert verdict(on_one, nodes).name == "tp"
     odd = [replace(each, bus="none") for each in facts(0, 1)]
     assert verdict(odd, nodes).reason.startswith("rank 0 has the GPU none")
 
@@ -191,3 +197,9 @@ def test_a_stage_of_no_size_is_refused(text: str) -> None:
 
 def test_a_stage_is_a_size() -> None:
     assert (stage_of(None), stage_of("1MiB")) == (64 << 20, 1 << 20)
+
+
+def test_a_setting_is_on_or_off() -> None:
+    assert [is_on("HOCKET_DEBUG", text) for text in (None, "", "0", "1")] == [False] * 3 + [True]
+    with pytest.raises(hk.SpecError, match="HOCKET_DEBUG: 'true' is neither 0 nor 1; give 1, or"):
+        is_on("HOCKET_DEBUG", "true")

@@ -39,6 +39,10 @@ class Facts:
         PCI bus id of its GPU, as ``"0000:1a:00.0"``; empty if it is not known, and on CPUs.
     multicast
         Whether its GPU makes memory to which switches multicast.
+    one_gpu
+        Whether ranks may share a GPU, as only tests do.
+    debug
+        Whether it compares each call with those of the others.
     """
 
     npu: int
@@ -53,6 +57,8 @@ class Facts:
     stage: int = STAGE
     bus: str = ""
     multicast: bool = False
+    one_gpu: bool = False
+    debug: bool = False
 
     def to_text(self) -> str:
         """Return it as text for a store."""
@@ -64,9 +70,7 @@ class Facts:
         return Facts(**json.loads(text))
 
 
-def verdict(
-    facts: Sequence[Facts], deployment: Deployment | None, *, one_gpu: bool = False
-) -> PlannedGroup:
+def verdict(facts: Sequence[Facts], deployment: Deployment | None) -> PlannedGroup:
     """Return what is planned for a group: the same at all ranks, as it needs what all know alone.
 
     Parameters
@@ -75,8 +79,6 @@ def verdict(
         Of all ranks, in their order.
     deployment
         The folder, or None if this rank read none; then the facts say so.
-    one_gpu
-        Whether ranks may share a GPU, as only tests do.
 
     Returns
     -------
@@ -84,19 +86,21 @@ def verdict(
         With the reason, if NCCL does everything.
     """
     count = len(facts)
-    reason = _reason(facts, one_gpu=one_gpu)
+    reason = _reason(facts)
     if reason or deployment is None:
         return PlannedGroup("", count, reason=reason or "no folder is deployed")
     try:
-        npus = _npus(facts, deployment, one_gpu=one_gpu)
+        npus = _npus(facts, deployment)
     except SpecError as error:
         return PlannedGroup("", count, reason=error.why)
     group = deployment.group_of(npus)
     if group is None:
         reason = f"the folder has no group of NPUs {_listed(npus)}"
         other = deployment.in_another_order(npus)
+        right = "deploy with --process-groups that have it"
         if other is not None:
-            reason += f"; it has them as {_listed(other)}: start ranks in this order"
+            right = f"it has them as {_listed(other)}: start ranks in this order"
+        reason += f"; {right}"
         return PlannedGroup("", count, reason=reason)
     entries = tuple(deployment.entries[each] for each in group.entries)
     if not facts[0].engine.startswith(deployment.manifest.made_for.runtime):
@@ -113,7 +117,7 @@ def _listed(npus: Sequence[int]) -> str:
     return ", ".join(map(str, npus[:8])) + ("..." if len(npus) > 8 else "")
 
 
-def _npus(facts: Sequence[Facts], deployment: Deployment, *, one_gpu: bool) -> tuple[int, ...]:
+def _npus(facts: Sequence[Facts], deployment: Deployment) -> tuple[int, ...]:
     """Return the NPU of each rank: that of its bus id, or of its rank in the job.
 
     Raises
@@ -123,7 +127,7 @@ def _npus(facts: Sequence[Facts], deployment: Deployment, *, one_gpu: bool) -> t
     """
     found = []
     for rank, each in enumerate(facts):
-        npu = deployment.npu_of(each.npu, "" if one_gpu else each.bus)
+        npu = deployment.npu_of(each.npu, "" if each.one_gpu else each.bus)
         if npu is None:
             count = len(deployment.manifest.machine.npus)
             why = (
@@ -136,7 +140,7 @@ def _npus(facts: Sequence[Facts], deployment: Deployment, *, one_gpu: bool) -> t
     return tuple(found)
 
 
-def _reason(facts: Sequence[Facts], *, one_gpu: bool) -> str:
+def _reason(facts: Sequence[Facts]) -> str:
     """Return why a group has no plans, whatever the folder says; empty if it may have."""
     if len(facts) < 2:
         return "the group has one rank"
@@ -147,13 +151,13 @@ def _reason(facts: Sequence[Facts], *, one_gpu: bool) -> str:
             return f"rank {rank} has no deployed folder"
     first = facts[0]
     for rank, each in enumerate(facts[1:], 1):
-        for what in ("manifest", "engine", "host", "capability", "stage"):
+        for what, text in _ALIKE.items():
             if getattr(each, what) != getattr(first, what):
-                return f"ranks 0 and {rank} differ: {_WORDS[what]}"
+                return f"ranks 0 and {rank} differ: {text}"
     for what, text in (("npu", "NPU"), ("device", "GPU")):
         values = [getattr(each, what) for each in facts]
         twice = next((value for value in values if values.count(value) > 1), None)
-        if twice is not None and not (what == "device" and one_gpu):
+        if twice is not None and not (what == "device" and first.one_gpu):
             return f"two ranks have {text} {twice}"
     return ""
 
@@ -168,13 +172,16 @@ def _is_sole(deployment: Deployment, npus: Sequence[int]) -> bool:
     return sum(not set(npus).isdisjoint(each) for each in every) == 1
 
 
-_WORDS = {
+_ALIKE = {
     "manifest": "their folders are not the same",
     "engine": "their engines are not the same",
     "host": "plans are for one node, and they are on several",
     "capability": "their GPUs are not of one kind",
     "stage": "HOCKET_STAGE is not the same",
+    "one_gpu": "HOCKET_TEST_ONE_GPU is not the same",
+    "debug": "HOCKET_DEBUG is not the same",
 }
+"""What all ranks of a group need alike, and what is wrong if they do not have it."""
 
 
 def _misfit(facts: Sequence[Facts], deployment: Deployment, blocks: int) -> str:
@@ -230,3 +237,16 @@ def stage_of(text: str | None) -> int:
         right = "give 4 KiB to 4 GiB, such as 64MiB"
         raise SpecError("HOCKET_STAGE", f"{format_size(size)} is no size of a stage", right)
     return size
+
+
+def is_on(name: str, text: str | None) -> bool:
+    """Return whether a setting is on.
+
+    Raises
+    ------
+    SpecError
+        If it is neither 0 nor 1.
+    """
+    if text not in (None, "", "0", "1"):
+        raise SpecError(name, f"{text!r} is neither 0 nor 1", "give 1, or unset it")
+    return text == "1"

@@ -7,7 +7,7 @@ import os
 import socket
 from typing import Any
 
-from hocket.deployment.facts import Facts, read_folder, stage_of, verdict
+from hocket.deployment.facts import Facts, is_on, read_folder, stage_of, verdict
 from hocket.deployment.manifest import Deployment
 from hocket.deployment.on_cpu import DeployedCalls
 from hocket.deployment.route import PlannedGroup
@@ -22,7 +22,7 @@ _log = logging.getLogger("hocket.deployed")
 
 def shares_gpu() -> bool:
     """Return whether the ranks share a GPU, for tests."""
-    return os.environ.get("HOCKET_TEST_ONE_GPU") == "1"
+    return is_on("HOCKET_TEST_ONE_GPU", os.environ.get("HOCKET_TEST_ONE_GPU"))
 
 
 def agree(
@@ -36,10 +36,11 @@ def agree(
     if not os.environ.get(FOLDER):
         return PlannedGroup("", size, reason="no folder is deployed")
     every = [Facts.of_text(store.get(f"{_KEY} {each}")) for each in range(size)]
-    group = verdict(every, deployment, one_gpu=shares_gpu())
-    if rank == 0 and group.reason:
+    group = verdict(every, deployment)
+    first = next(each for each, told in enumerate(every) if told.manifest or told.wrong)
+    if rank == first and group.reason:
         _log.warning("a group of %d ranks runs no deployed plans: %s", size, group.reason)
-    elif rank == 0:
+    elif rank == first:
         _log.info("a group of %d ranks runs the plans of group %s", size, group.name)
     return group
 
@@ -63,10 +64,11 @@ def deploy_on_cpu(communicator: Communicator, store: Any, npu: int) -> PlannedGr
     """
     deployment, manifest, wrong = read_folder(os.environ.get(FOLDER))
     stage = 0
-    try:
-        stage = stage_of(os.environ.get(STAGE))
-    except SpecError as error:  # which the others must hear, as they wait for the facts
-        wrong = wrong or str(error)
+    if deployment is not None:
+        try:
+            stage = stage_of(os.environ.get(STAGE))
+        except SpecError as error:  # which the others must hear, as they wait for the facts
+            wrong = str(error)
     facts = Facts(npu, socket.gethostname(), f"process {os.getpid()}", manifest, wrong, stage=stage)
     group = agree(store, facts, deployment, communicator.rank, communicator.size)
     if deployment is not None and not group.reason:

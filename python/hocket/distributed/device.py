@@ -20,12 +20,12 @@ import torch
 import torch.distributed as dist
 from torch._C._distributed_c10d import Backend, Work
 
-from hocket.deployment.facts import Facts, read_folder, stage_of
+from hocket.deployment.facts import Facts, is_on, read_folder, stage_of
 from hocket.deployment.manifest import Deployment, Entry
 from hocket.deployment.route import Nccl, PlannedGroup, route
 from hocket.deployment.staged import Engine, Stage
 from hocket.distributed.backend import Tensors, operation
-from hocket.distributed.deployed import FOLDER, STAGE, agree
+from hocket.distributed.deployed import FOLDER, STAGE, agree, shares_gpu
 from hocket.distributed.tensors import plain
 from hocket.distributed.watchdog import Watchdog
 from hocket.errors import InfeasibleError, TransportError
@@ -213,12 +213,12 @@ class HocketBackend(Backend):  # type: ignore[misc,unused-ignore]
         self._device, self._cpu, self._store = device, cpu, opts.store
         self._coalescing = False
         self._calls = 0
-        self._debug = os.environ.get("HOCKET_DEBUG") == "1"
         self._watchdog: Watchdog | None = None
         npu = opts.global_ranks_in_group[rank] if opts.global_ranks_in_group else rank
         deployment, facts = _facts(device, npu)
         self.group = agree(opts.store, facts, deployment, rank, size)
         planned = deployment is not None and not self.group.reason
+        self._debug = planned and facts.debug
         if deployment is None or not planned:
             self._fallback = device.fallback(opts, options, None)
             return
@@ -606,7 +606,9 @@ def _facts(device: Device, npu: int) -> tuple[Deployment | None, Facts]:
     if deployment is not None:
         try:
             stage = stage_of(os.environ.get(STAGE))
-            facts = replace(facts, stage=stage, **device.facts(deployment))
+            debug = is_on("HOCKET_DEBUG", os.environ.get("HOCKET_DEBUG"))
+            facts = replace(facts, stage=stage, debug=debug, one_gpu=shares_gpu())
+            facts = replace(facts, **device.facts(deployment))
         except Exception as error:
             facts = replace(facts, wrong=str(error))
     return deployment, facts
