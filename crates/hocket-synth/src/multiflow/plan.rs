@@ -148,7 +148,7 @@ pub(crate) fn plan(
 }
 
 /// Returns the plan in which each part takes its whole way in one transfer, which NPUs on it pass on as switches do. Of the
-/// parts that wait for a link, the one with the dearest way goes first.
+/// parts that wait for a link, the one with the dearest way goes first, by the prices of arcs given.
 ///
 /// # Errors
 /// [`PlanError::TooManyChunks`] for a demand without bytes.
@@ -158,14 +158,14 @@ pub(crate) fn whole(
     collective: &Collective,
     flows: &[Flow],
     network: &ArcNetwork,
-    (parts, routing): (&Shares, &Routing),
+    (parts, ways, prices): (&Shares, &Lists<u32>, &[u64]),
 ) -> Result<Plan, PlanError> {
     let (chunks, first) = chunks(collective, flows, parts)?;
     let arcs = network.arcs();
     let inside = narrow(arcs.iter().filter(|arc| arc.internal).count());
     let price = |part: usize| -> u64 {
-        let way = routing.ways.get(part).iter();
-        way.map(|&arc| routing.prices[arc as usize]).sum()
+        let way = ways.get(part).iter();
+        way.map(|&arc| prices[arc as usize]).sum()
     };
     let turns = turns(topology, flows, parts);
     let mut order: Vec<u32> = (0..narrow(parts.flow.len())).collect();
@@ -175,7 +175,7 @@ pub(crate) fn whole(
     plan.reserve(order.len());
     let mut links: Vec<LinkId> = Vec::new();
     for part in order {
-        let way = routing.ways.get(part as usize).iter();
+        let way = ways.get(part as usize).iter();
         links.clear();
         links.extend(
             way.filter(|&&arc| arc >= inside)

@@ -351,7 +351,7 @@ impl On<'_> {
         progress: &mut dyn Progress,
     ) -> Result<Found, PlanError> {
         let (topology, collective) = (self.topology, self.collective);
-        let cut = (parts, routing);
+        let cut = (parts, &routing.ways, &routing.prices[..]);
         let plan = whole(FLOWS, topology, collective, &self.flows, &self.network, cut)?;
         let (proof, run) = as_planned(plan, topology, LatencyModel::default(), progress)?;
         Ok(Found {

@@ -1,17 +1,18 @@
-//! All-to-alls: what the first NPU has for each other one, shifted to what all have for all.
+//! All-to-alls: what the first NPU of each orbit has for all others, shifted to what all have for all.
 
 use std::sync::Arc;
 
 use super::cuts::cuts;
 use super::expand::Shifted;
+use super::find::{find, find_free};
 use super::group::Symmetry;
-use super::{find, prove, run_of_all, simulate_shifted};
+use super::{prove, run_of_all, simulate_shifted};
 use crate::bound::Fidelity;
 use crate::bound::multiflow::{Flow, Routing, Shares, flows as flows_of};
 use crate::bound::network::ArcNetwork;
-use crate::collective::{Collective, CollectiveKind};
+use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
 use crate::graph::{Lists, ShortestPaths};
-use crate::id::{DeviceId, LinkId, Rank, narrow};
+use crate::id::{DeviceId, LinkId, NpuId, narrow};
 use crate::multiflow::{Legs, Service, plan, whole};
 use crate::plan::{LinkOrder, Plan, PlanError};
 use crate::progress::{Interrupted, Progress};
@@ -28,6 +29,12 @@ const FEWEST_TURNS: usize = 8;
 /// Passes, and how many of them have one power of prices: two to a number that grows.
 const PASSES: u32 = 12;
 const PASSES_A_POWER: u32 = 2;
+/// A pass is worth while that makes the busiest link less busy by this; passes in a row that were not, after which no more
+/// are tried.
+const BETTER: f64 = 0.999;
+const PATIENCE: u32 = 3;
+/// Transfers for each leg are not tried, if whole ways take no longer than this times as long as the busiest link sends.
+const NEAR: f64 = 1.005;
 /// Ways are good enough whose busiest link sends for no longer than this times the least.
 const CLOSE: f64 = 1.001;
 /// The price of a byte on the fastest link while it is as busy as the busiest; what an idle link costs of it, and one that
@@ -36,11 +43,11 @@ const UNIT: f64 = (1u64 << 20) as f64;
 const IDLE: f64 = 1.0 / 1024.0;
 const DEAREST: f64 = 4096.0;
 
-/// A plan of what the first NPU has for others, which with all its shifts makes an all-to-all.
+/// A plan of what the first NPU of each orbit has for others, which with all its shifts makes an all-to-all.
 pub(crate) struct Exchange {
     symmetry: Symmetry,
     collective: Collective,
-    /// A scatter; where blocks differ by a byte, of the largest.
+    /// Where blocks differ by a byte, of the largest.
     base: Verified,
     run: Run,
     /// How long the busiest link sends at least [s].
@@ -65,14 +72,12 @@ impl Exchange {
         if collective.kind() != CollectiveKind::AllToAll || !is_among_all {
             return Ok(None);
         }
-        let Ok(symmetry) = find(topology) else {
+        let Some(symmetry) = find(topology).ok().or_else(|| find_free(topology)) else {
             return Ok(None);
         };
-        let npus = symmetry.len() as u64;
+        let npus = topology.npu_count() as u64;
         let block = collective.size().div_ceil(npus).next_multiple_of(pieces);
-        let root = Some(Rank(symmetry.npu(0).0));
-        let members = collective.npus().to_vec();
-        let one = Collective::new(CollectiveKind::Scatter, members, block * npus, root)?;
+        let one = of_firsts(collective, &symmetry, block)?;
         let flows = flows_of(&one).expect("each block goes from one NPU to one other");
         let parts = Shares::new(&flows, pieces);
         let network = ArcNetwork::new(topology, Fidelity::Link);
@@ -85,12 +90,14 @@ impl Exchange {
             best: None,
         };
         if is_passed_on {
-            let cut = (&parts, &routing);
+            let cut = (&parts, &routing.ways, &slowness(&network)[..]);
             let plan = whole(name, topology, &one, &flows, &network, cut)?;
             search.offer(plan, &[LinkOrder::Priority], progress)?;
         }
-        let legs = Legs::new(&network, &routing);
-        if legs.steps() * symmetry.len() <= MOST_TRANSFERS {
+        let is_near = search.time() <= NEAR * routing.busiest;
+        let legs = (!is_near).then(|| Legs::new(&network, &routing));
+        let fits = |legs: &Legs| legs.steps() * symmetry.len() <= MOST_TRANSFERS;
+        if let Some(legs) = legs.filter(fits) {
             let orbits = symmetry.orbits();
             let busy = legs.folded(|link| orbits.first(orbits.of(link)));
             for service in [Service::MostAhead, Service::VirtualTime] {
@@ -120,12 +127,43 @@ impl Exchange {
     pub(crate) fn whole(&self, memory_limit: u64) -> Result<(Plan, Option<Run>), PlanError> {
         let base = self.base.plan();
         let plan = Shifted::new(&self.symmetry, base, &self.collective).expand(memory_limit)?;
-        let is_even = base.collective().size() == self.collective.size();
+        let blocks = self.collective.npus().len() as u64;
+        let is_even = base.collective().demands()[0].bytes * blocks == self.collective.size();
         Ok((
             plan,
             is_even.then(|| run_of_all(&self.run, self.symmetry.len())),
         ))
     }
+}
+
+/// Returns what the first NPU of each orbit has for each other NPU.
+fn of_firsts(
+    collective: &Collective,
+    symmetry: &Symmetry,
+    bytes: u64,
+) -> Result<Collective, PlanError> {
+    let all = collective.npus();
+    let demands = symmetry.firsts().flat_map(|has| {
+        let wants = all.iter().filter(move |&&npu| npu != has);
+        wants.map(move |&npu| Demand {
+            bytes,
+            reduced: false,
+            holders: NpuSet::One(has),
+            wanted: NpuSet::One(npu),
+        })
+    });
+    Ok(Collective::custom(all.to_vec(), demands.collect())?)
+}
+
+/// Returns how long each arc sends a byte, in no unit, and 0 inside devices.
+fn slowness(network: &ArcNetwork) -> Vec<u64> {
+    let arcs = network.arcs().iter();
+    let fastest = arcs.clone().map(|arc| arc.capacity).max().unwrap_or(1) as f64;
+    arcs.map(|arc| match arc.internal {
+        true => 0,
+        false => whole_part(UNIT * fastest / arc.capacity.max(1) as f64),
+    })
+    .collect()
 }
 
 struct Search<'a> {
@@ -136,7 +174,13 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Proves a plan of the first NPU's blocks, simulates it among its shifts in each order, and keeps the quickest.
+    /// Returns the time of the quickest so far [s].
+    fn time(&self) -> f64 {
+        let best = self.best.as_ref();
+        best.map_or(f64::INFINITY, |(_, run)| run.time.as_seconds())
+    }
+
+    /// Proves a plan of the first NPUs' blocks, simulates it among its shifts in each order, and keeps the quickest.
     fn offer(
         &mut self,
         plan: Plan,
@@ -163,7 +207,7 @@ impl Search<'_> {
     }
 }
 
-/// Returns ways for parts of what the first NPU has for others, such that these and all their shifts keep the busiest link
+/// Returns ways for parts of what the first NPUs have for others, such that these and all their shifts keep the busiest link
 /// busy for a short time; `None` if not all can be reached, or two links of a kind follow each other between switches.
 ///
 /// Only links are used that no element but the identity leaves in place, and no switches with a limit, so that all links of
@@ -173,7 +217,7 @@ impl Search<'_> {
 /// [`Interrupted`].
 ///
 /// # Complexity
-/// O(passes x turns x links x log), with turns x links at most [`MOST_LINKS`] on small networks.
+/// O(passes x turns x first NPUs x links x log), with turns x first NPUs x links at most [`MOST_LINKS`] on small networks.
 ///
 /// # Source
 /// Shahrokhi, Matula, The maximum concurrent flow problem, 1990: prices, and the bound that they prove.
@@ -185,7 +229,8 @@ fn ways(
     progress: &mut dyn Progress,
 ) -> Result<Option<Routing>, Interrupted> {
     let mut router = Router::new(topology, symmetry, flows, parts);
-    let turns = (MOST_LINKS / topology.links().len().max(1)).max(FEWEST_TURNS);
+    let all = topology.links().len().max(1) * symmetry.firsts().len();
+    let turns = (MOST_LINKS / all).max(FEWEST_TURNS);
     let turns = turns.min(parts.flow.len().max(1));
     let Some(least) = router.least() else {
         return Ok(None);
@@ -193,19 +238,25 @@ fn ways(
     let mut least = least.max(router.of_cuts());
     router.set(least, 1);
     let mut best = (f64::INFINITY, Vec::new());
+    let mut waited = 0;
     for pass in 0..PASSES {
-        progress.spend((turns * topology.links().len()) as u64);
+        progress.spend((turns * all) as u64);
         if !progress.report("routes", pass.into(), PASSES.into()) {
             return Err(Interrupted);
         }
         router.pass(turns);
         let busiest = router.busiest();
+        waited = if busiest < BETTER * best.0 {
+            0
+        } else {
+            waited + 1
+        };
         if busiest < best.0 {
             best = (busiest, router.ways.clone());
         }
         router.set(busiest, 1 + (pass + 1) / PASSES_A_POWER);
         least = router.least().map_or(least, |more| least.max(more));
-        if busiest <= CLOSE * least {
+        if busiest <= CLOSE * least || waited == PATIENCE {
             break;
         }
     }
@@ -245,6 +296,8 @@ struct Router<'a> {
     scale: f64,
     doublings: u32,
     ways: Vec<Vec<LinkId>>,
+    /// The parts of each first NPU.
+    own: Vec<(NpuId, Vec<usize>)>,
     search: ShortestPaths<u64, LinkId>,
 }
 
@@ -264,6 +317,11 @@ impl<'a> Router<'a> {
         };
         let rate = |orbit| link(orbit).bandwidth.bytes_per_second() as f64;
         let fastest = all.clone().map(rate).fold(1.0, f64::max);
+        let mut of_each = vec![Vec::new(); topology.npu_count()];
+        for (part, &flow) in parts.flow.iter().enumerate() {
+            of_each[flows[flow as usize].src.index()].push(part);
+        }
+        let mut of = |npu: NpuId| std::mem::take(&mut of_each[npu.index()]);
         let mut router = Self {
             topology,
             symmetry,
@@ -277,6 +335,7 @@ impl<'a> Router<'a> {
             scale: f64::INFINITY,
             doublings: 0,
             ways: vec![Vec::new(); parts.flow.len()],
+            own: symmetry.firsts().map(|npu| (npu, of(npu))).collect(),
             search: ShortestPaths::new(u64::MAX, LinkId(u32::MAX)),
         };
         router.set(f64::INFINITY, 0);
@@ -312,13 +371,13 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Finds what it costs to get from the first NPU to each device.
-    fn distances(&mut self) {
+    /// Finds what it costs to get from an NPU to each device.
+    fn distances(&mut self, from: NpuId) {
         let (topology, orbits) = (self.topology, self.symmetry.orbits());
         let (prices, is_used) = (&self.prices, &self.is_used);
         self.search.run(
             topology.device_count(),
-            [(self.symmetry.npu(0).0, 0)],
+            [(from.0, 0)],
             |device| {
                 let links = topology.out_links(DeviceId(device)).iter();
                 links.map(|&link| (topology.link(link).dst.0, link))
@@ -332,15 +391,17 @@ impl<'a> Router<'a> {
 
     /// Routes all parts anew, those of a turn at the same prices.
     fn pass(&mut self, turns: usize) {
-        for turn in 0..turns {
-            let mine = (turn..self.ways.len()).step_by(turns);
-            mine.clone().for_each(|part| self.carry(part, -1.0));
-            self.distances();
-            for part in mine {
+        let firsts = self.own.len();
+        for (turn, first) in (0..turns * firsts).map(|i| (i / firsts, i % firsts)) {
+            let (from, mine) = (self.own[first].0, std::mem::take(&mut self.own[first].1));
+            let now = || mine.iter().skip(turn).step_by(turns);
+            now().for_each(|&part| self.carry(part, -1.0));
+            self.distances(from);
+            for &part in now() {
                 let mut way = std::mem::take(&mut self.ways[part]);
                 way.clear();
                 let mut at = self.flows[self.parts.flow[part] as usize].dst.0;
-                while at != self.symmetry.npu(0).0 {
+                while at != from.0 {
                     let link = self.search.via(at);
                     way.push(link);
                     at = self.topology.link(link).src.0;
@@ -349,6 +410,7 @@ impl<'a> Router<'a> {
                 self.ways[part] = way;
                 self.carry(part, 1.0);
             }
+            self.own[first].1 = mine;
         }
     }
 
@@ -361,15 +423,18 @@ impl<'a> Router<'a> {
     /// Returns how long the busiest link sends at least, by the prices of the moment; nothing if there are links that are not
     /// used, and `None` if not all NPUs can be reached [s].
     fn least(&mut self) -> Option<f64> {
-        self.distances();
-        let costs = self.search.costs();
         let mut work = 0.0;
-        for flow in self.flows {
-            let cost = costs[flow.dst.index()];
-            if cost == u64::MAX {
-                return None;
+        for first in 0..self.own.len() {
+            let from = self.own[first].0;
+            self.distances(from);
+            for &part in &self.own[first].1 {
+                let flow = self.flows[self.parts.flow[part] as usize];
+                let cost = self.search.costs()[flow.dst.index()];
+                if cost == u64::MAX {
+                    return None;
+                }
+                work += self.parts.bytes[part] as f64 * cost as f64;
             }
-            work += flow.bytes as f64 * cost as f64;
         }
         let priced = self.prices.iter().zip(&self.pace);
         let room: f64 = priced.map(|(&price, pace)| price as f64 / pace).sum();
@@ -382,7 +447,7 @@ impl<'a> Router<'a> {
         let least = self.flows.iter().map(|flow| flow.bytes).min().unwrap_or(0) as f64;
         let cuts = cuts(self.topology, self.symmetry, false).into_iter();
         let times = cuts.map(|cut| {
-            let pairs = cut.npus as f64 * (self.symmetry.len() - cut.npus) as f64;
+            let pairs = cut.npus as f64 * (self.topology.npu_count() - cut.npus) as f64;
             least * pairs / (cut.bandwidth.max(1) as f64)
         });
         times.fold(0.0, f64::max)

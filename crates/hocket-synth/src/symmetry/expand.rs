@@ -2,7 +2,7 @@
 
 use super::group::Symmetry;
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::{ChunkId, LinkId, TransferId, narrow};
+use crate::id::{ChunkId, LinkId, NpuId, TransferId, narrow};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Transfer, Wait, WaitOn};
 
 /// A plan of the first NPU's block and the group that shifts it to all others.
@@ -13,6 +13,8 @@ pub struct Shifted<'a> {
     collective: &'a Collective,
     /// By NPU, its position among the participants.
     ranks: Vec<u32>,
+    /// Of an all-to-all: who has and who wants each block of the base, and its first chunk.
+    blocks: Vec<(NpuId, NpuId, u32)>,
 }
 
 impl<'a> Shifted<'a> {
@@ -22,19 +24,24 @@ impl<'a> Shifted<'a> {
     /// If not all NPUs take part.
     pub fn new(symmetry: &'a Symmetry, base: &'a Plan, collective: &'a Collective) -> Self {
         assert_eq!(
-            symmetry.len(),
+            symmetry.len() * symmetry.firsts().len(),
             collective.npus().len(),
             "all NPUs take part"
         );
-        let mut ranks = vec![0; symmetry.len()];
+        let mut ranks = vec![0; collective.npus().len()];
         for (rank, npu) in (0..).zip(collective.npus()) {
             ranks[npu.index()] = rank;
         }
+        let blocks = match collective.kind() {
+            CollectiveKind::AllToAll => blocks(base),
+            _ => Vec::new(),
+        };
         Self {
             symmetry,
             base,
             collective,
             ranks,
+            blocks,
         }
     }
 
@@ -119,22 +126,20 @@ impl<'a> Shifted<'a> {
     }
 
     /// Returns the chunk that an element takes one of the plan of one block to. The blocks of an all-to-all are from each NPU
-    /// for each, by ranks, with as many pieces each; in the base, what the first NPU keeps is one chunk.
+    /// for each, by ranks, with as many pieces each.
     fn chunk(&self, chunk: ChunkId, element: u32) -> ChunkId {
-        let own = self.rank(element);
         if self.collective.kind() != CollectiveKind::AllToAll {
-            return ChunkId(self.number(chunk.0, own));
+            return ChunkId(self.number(chunk.0, self.rank(element)));
         }
-        let (pieces, wants) = (self.pieces(), self.base.chunks().demand()[chunk.index()]);
-        let first = wants * pieces - if wants > self.rank(0) { pieces - 1 } else { 0 };
-        let npu = self.collective.npus()[wants as usize];
-        let wants = self.ranks[self.symmetry.take_npu(element, npu).index()];
-        ChunkId(self.number(own, wants) * pieces + chunk.0 - first)
+        let (has, wants, first) = self.blocks[self.base.chunks().demand()[chunk.index()] as usize];
+        let rank = |npu| self.ranks[self.symmetry.take_npu(element, npu).index()];
+        let block = rank(has) * narrow(self.ranks.len()) + rank(wants);
+        ChunkId(block * self.pieces() + chunk.0 - first)
     }
 
     /// Returns the pieces of a block of an all-to-all.
     fn pieces(&self) -> u32 {
-        narrow((self.base.chunks().len() - 1) / (self.symmetry.len() - 1))
+        narrow(self.base.chunks().len() / self.blocks.len())
     }
 
     fn wait(&self, wait: Wait, element: u32) -> Wait {
@@ -154,4 +159,19 @@ impl<'a> Shifted<'a> {
     fn rank(&self, element: u32) -> u32 {
         self.ranks[self.symmetry.npu(element).index()]
     }
+}
+
+/// Returns who has and who wants each block of a plan, and its first chunk.
+fn blocks(base: &Plan) -> Vec<(NpuId, NpuId, u32)> {
+    let all = base.collective().npus();
+    let demands = base.collective().demands();
+    let chunks = base.chunks().demand();
+    let first = |demand: u32| narrow(chunks.partition_point(|&of| of < demand));
+    let ends = demands
+        .iter()
+        .map(|one| (one.holders.members(all)[0], one.wanted.members(all)[0]));
+    (0..)
+        .zip(ends)
+        .map(|(demand, (has, wants))| (has, wants, first(demand)))
+        .collect()
 }

@@ -43,6 +43,44 @@ pub fn find(topology: &Topology) -> Result<Symmetry, NoSymmetry> {
     Err(failure)
 }
 
+/// Finds a group that takes NPUs to others in at most one way, where none takes every NPU to every other, as in a mesh: of
+/// each digit of the NPUs' numbers, it counts up and round, or from the other end. `None` if there is none.
+///
+/// # Complexity
+/// As [`find`].
+pub(super) fn find_free(topology: &Topology) -> Option<Symmetry> {
+    let npus = topology.npu_count();
+    let finder = Finder {
+        topology,
+        extender: Extender::new(topology),
+    };
+    let own: Vec<u32> = (0..narrow(npus)).collect();
+    let mut generators = Vec::new();
+    let mut below = 1;
+    while below < npus {
+        let above = (below + 1..=npus).filter(|above| above.is_multiple_of(below));
+        let mut above = above.filter(|&above| npus.is_multiple_of(above));
+        let found = above.find_map(|above| {
+            let up = finder.count_up(&own, below, above).ok();
+            let up = up.map(|shift| (narrow(above / below), shift));
+            let mirror = || Some((2, finder.mirror(&own, below, above).ok()?));
+            Some((above, up.or_else(mirror)?))
+        });
+        let Some((above, generator)) = found else {
+            break;
+        };
+        // What is in the middle would stay where it is.
+        if (above / below).is_multiple_of(generator.0 as usize) {
+            generators.push(generator);
+        }
+        below = above;
+    }
+    if generators.is_empty() {
+        return None;
+    }
+    Symmetry::free(topology, &generators, NpuId(0)).ok()
+}
+
 /// That NPUs have as many links of each kind, in and out.
 fn check_alike(topology: &Topology) -> Result<(), NoSymmetry> {
     let ends = |npu: NpuId| {
@@ -131,10 +169,24 @@ impl Finder<'_> {
 
     /// Returns the shift that counts up the digit between two multiples.
     fn count_up(&self, order: &[u32], below: usize, above: usize) -> Result<Shift, NoSymmetry> {
+        self.taken(order, |position| {
+            (position + below) % above + position / above * above
+        })
+    }
+
+    /// Returns the shift that counts the digit between two multiples from the other end.
+    fn mirror(&self, order: &[u32], below: usize, above: usize) -> Result<Shift, NoSymmetry> {
+        self.taken(order, |position| {
+            let digit = position % above / below;
+            position + above - below - 2 * digit * below
+        })
+    }
+
+    /// Returns the shift that takes the NPU at each position to that at another.
+    fn taken(&self, order: &[u32], to: impl Fn(usize) -> usize) -> Result<Shift, NoSymmetry> {
         let mut npus = vec![0; order.len()];
         for (position, &npu) in order.iter().enumerate() {
-            let next = (position + below) % above + position / above * above;
-            npus[npu as usize] = order[next];
+            npus[npu as usize] = order[to(position)];
         }
         self.check_some(&npus)?;
         self.extender.extend(&npus)

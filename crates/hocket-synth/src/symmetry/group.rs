@@ -1,4 +1,4 @@
-//! A group that shifts a network onto itself, every NPU to every other in exactly one way.
+//! A group that shifts a network onto itself, every NPU to every other in at most one way.
 
 use super::NoSymmetry;
 use crate::id::{DeviceId, LinkId, NpuId, narrow};
@@ -13,15 +13,17 @@ pub struct Shift {
     pub links: Vec<u32>,
 }
 
-/// A product of cyclic groups that acts on the devices and links of a network, regularly on its NPUs: for every two
-/// NPUs one element takes the first to the second. An element is a number, whose digits say how often each generator
-/// is applied; the first digit varies fastest. Element 0 leaves all where it is.
+/// A product of cyclic groups that acts on the devices and links of a network, and on its NPUs freely: for every two
+/// NPUs at most one element takes the first to the second. If one does for all two, it is regular. An element is a number,
+/// whose digits say how often each generator is applied; the first digit varies fastest. Element 0 leaves all where it is.
 #[derive(Clone, Debug)]
 pub struct Symmetry {
     orders: Vec<u32>,
-    /// Where each element takes the first NPU, that of `npus[0]`.
+    elements: u32,
+    /// Where each element takes the first NPU of each orbit, one orbit after the other.
     npus: Vec<NpuId>,
-    element: Vec<u32>,
+    /// The place of each NPU among `npus`.
+    place: Vec<u32>,
     /// For each generator where links are taken by it, by it twice, by it four times, and so on.
     powers: Vec<Vec<Vec<u32>>>,
     orbits: Orbits,
@@ -38,7 +40,7 @@ pub struct Orbits {
 }
 
 impl Symmetry {
-    /// Checks that generators make such a group, by looking at the network alone.
+    /// Checks that generators make such a group that is regular, by looking at the network alone.
     ///
     /// Each must take devices to devices and links to links that are alike, and come back after as many times as
     /// its order says. They must commute, and take the first NPU to every other in one way.
@@ -46,6 +48,19 @@ impl Symmetry {
     /// # Errors
     /// [`NoSymmetry`] with what is wrong.
     pub fn new(
+        topology: &Topology,
+        generators: &[(u32, Shift)],
+        first: NpuId,
+    ) -> Result<Self, NoSymmetry> {
+        let found = Self::free(topology, generators, first)?;
+        match found.len() == topology.npu_count() {
+            true => Ok(found),
+            false => Err(NoSymmetry::Regular),
+        }
+    }
+
+    /// As [`Symmetry::new`], but NPUs may be of several orbits.
+    pub(super) fn free(
         topology: &Topology,
         generators: &[(u32, Shift)],
         first: NpuId,
@@ -68,29 +83,26 @@ impl Symmetry {
             }
         }
         let orders: Vec<u32> = generators.iter().map(|(order, _)| *order).collect();
-        let mut npus = vec![first.0];
-        for (order, shift) in generators {
-            let before = npus.len();
-            for _ in 1..*order {
-                let last = npus[npus.len() - before..].to_vec();
-                npus.extend(last.iter().map(|&npu| shift.devices[npu as usize]));
-                if npus.len() > topology.npu_count() {
+        let mut npus = Vec::new();
+        let mut place = vec![u32::MAX; topology.npu_count()];
+        for first in std::iter::once(first).chain(topology.npus()) {
+            if place[first.index()] != u32::MAX {
+                continue;
+            }
+            for npu in images(generators, first.0, topology.npu_count())? {
+                if place[npu as usize] != u32::MAX {
                     return Err(NoSymmetry::Regular);
                 }
+                place[npu as usize] = narrow(npus.len());
+                npus.push(NpuId(npu));
             }
-        }
-        let mut element = vec![u32::MAX; topology.npu_count()];
-        for (i, &npu) in (0..).zip(&npus) {
-            element[npu as usize] = i;
-        }
-        if npus.len() != topology.npu_count() || element.contains(&u32::MAX) {
-            return Err(NoSymmetry::Regular);
         }
         Ok(Self {
             orbits: Orbits::new(topology, generators),
             powers: generators.iter().map(powers).collect(),
-            npus: npus.into_iter().map(NpuId).collect(),
-            element,
+            elements: orders.iter().product(),
+            npus,
+            place,
             orders,
         })
     }
@@ -100,14 +112,14 @@ impl Symmetry {
         &self.orders
     }
 
-    /// Returns the number of elements: as many as NPUs.
+    /// Returns the number of elements: as many as NPUs, if it is regular.
     pub fn len(&self) -> usize {
-        self.npus.len()
+        self.elements as usize
     }
 
     /// Returns whether there is no element; there always is one.
     pub fn is_empty(&self) -> bool {
-        self.npus.is_empty()
+        self.elements == 0
     }
 
     /// Returns the NPU that an element takes the first one to.
@@ -115,9 +127,14 @@ impl Symmetry {
         self.npus[element as usize]
     }
 
-    /// Returns the element that takes the first NPU to this one.
+    /// Returns the first NPU of each orbit.
+    pub(super) fn firsts(&self) -> impl ExactSizeIterator<Item = NpuId> {
+        self.npus.iter().copied().step_by(self.len())
+    }
+
+    /// Returns the element that takes the first NPU of its orbit to this one.
     pub fn element(&self, npu: NpuId) -> u32 {
-        self.element[npu.index()]
+        self.place[npu.index()] % self.elements
     }
 
     /// Returns what one element after another comes to.
@@ -141,7 +158,9 @@ impl Symmetry {
 
     /// Where an element takes an NPU.
     pub fn take_npu(&self, element: u32, npu: NpuId) -> NpuId {
-        self.npu(self.sum(element, self.element(npu)))
+        let own = self.element(npu);
+        let first = self.place[npu.index()] - own;
+        self.npus[(first + self.sum(element, own)) as usize]
     }
 
     /// Where an element takes a link.
@@ -164,7 +183,7 @@ impl Symmetry {
         &self.orbits
     }
 
-    /// Returns the NPUs that the generators chosen take the first to, itself among them.
+    /// Returns the NPUs that the generators chosen take the first of each orbit to, these among them.
     pub(super) fn subgroup(&self, chosen: impl Fn(usize) -> bool) -> Vec<NpuId> {
         let is_in = |mut element: u32| {
             self.orders.iter().enumerate().all(|(i, &order)| {
@@ -173,10 +192,8 @@ impl Symmetry {
                 digit == 0 || chosen(i)
             })
         };
-        let all = 0..narrow(self.len());
-        all.filter(|&element| is_in(element))
-            .map(|element| self.npu(element))
-            .collect()
+        let all = self.npus.iter().copied();
+        all.filter(|&npu| is_in(self.element(npu))).collect()
     }
 }
 
@@ -284,6 +301,25 @@ fn is_permutation(column: &[u32], count: usize) -> bool {
         place.is_some_and(|seen| !std::mem::replace(seen, true))
     };
     column.len() == count && column.iter().all(&mut fresh)
+}
+
+/// Returns where the elements take an NPU, one of so many.
+///
+/// # Errors
+/// [`NoSymmetry::Regular`] if there are more elements.
+fn images(generators: &[(u32, Shift)], npu: u32, most: usize) -> Result<Vec<u32>, NoSymmetry> {
+    let mut npus = vec![npu];
+    for (order, shift) in generators {
+        let before = npus.len();
+        for _ in 1..*order {
+            let last = npus[npus.len() - before..].to_vec();
+            npus.extend(last.iter().map(|&npu| shift.devices[npu as usize]));
+            if npus.len() > most {
+                return Err(NoSymmetry::Regular);
+            }
+        }
+    }
+    Ok(npus)
 }
 
 /// Returns first `b`, then `a`.

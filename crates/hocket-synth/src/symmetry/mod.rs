@@ -15,7 +15,7 @@
 //! | `ranks` | who may get data from whom, so that any choice is a tree |
 //! | `balance` | how often each orbit is used, so that the busiest is least busy |
 //! | `trees` | the trees of the first NPU |
-//! | `exchange` | all-to-alls: the plan of what the first NPU has for others |
+//! | `exchange` | all-to-alls: the plan of what the first NPU has for others, or of each orbit the first |
 //! | `cuts`, `bound` | lower bounds that one NPU and its subgroups tell of all |
 //! | `expand` | the whole plan, transfer by transfer |
 
@@ -276,7 +276,8 @@ pub fn prove(
     topology: &Arc<Topology>,
     progress: &mut dyn Progress,
 ) -> Result<Verified, VerifyError> {
-    debug_assert_eq!(symmetry.len(), topology.npu_count());
+    let orbits = symmetry.firsts().len();
+    debug_assert_eq!(symmetry.len() * orbits, topology.npu_count());
     verify(Arc::new(base), Arc::clone(topology), progress)
 }
 

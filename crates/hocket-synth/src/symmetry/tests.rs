@@ -309,12 +309,45 @@ fn a_group_that_is_none_is_refused() {
     assert!(matches!(new(&[(6, other)]), Err(NoSymmetry::Link { .. })));
 }
 
+/// A product of a line of an even number and two more dimensions, whose NPUs differ.
+fn open_product(seed: &mut Seed) -> Topology {
+    use DimensionKind::{Line, Ring, Switch};
+    let even = 2 * (1 + narrow(seed.below(2)));
+    let size = [2 + narrow(seed.below(2)), even, 3];
+    let kinds = [Line, [Line, Ring, Switch][seed.below(3)]];
+    let kind = [kinds[1], kinds[0], kinds[seed.below(2)]];
+    let dimensions = [0, 1, 2].map(|i| Dimension {
+        kind: kind[i],
+        size: size[i],
+        bandwidth: gb_per_s([25, 50][seed.below(2)]),
+        latency: Time::from_ns(500),
+        offload: false,
+    });
+    build::product(&dimensions).expect("a product")
+}
+
+#[test]
+fn a_mesh_is_its_own_mirror_image_and_what_stays_in_place_is_no_digit() {
+    let of = |size: &[u32]| {
+        let mesh = build::mesh(size, gb_per_s(50), Time::ZERO).expect("a mesh");
+        find::find_free(&mesh).map(|found| (found.len(), found.firsts().collect::<Vec<NpuId>>()))
+    };
+    let corner = |npus: &[u32]| npus.iter().map(|&npu| NpuId(npu)).collect::<Vec<NpuId>>();
+    assert_eq!(of(&[4, 4]), Some((4, corner(&[0, 1, 4, 5]))));
+    assert_eq!(of(&[3, 4]), Some((2, corner(&[0, 1, 2, 3, 4, 5]))));
+    assert_eq!(of(&[2, 3, 4]), Some((4, corner(&[0, 2, 4, 6, 8, 10]))));
+    assert_eq!(of(&[3, 5]), None);
+}
+
 #[test]
 fn shifts_of_an_exchange_are_an_all_to_all() {
     let mut seed = Seed(11);
     let mut passed_on = 0;
-    for case in 0..60 {
-        let topology = Arc::new(drawn(case, &mut seed, 40));
+    for case in 0..75 {
+        let topology = Arc::new(match case % 5 {
+            4 => open_product(&mut seed),
+            _ => drawn(case, &mut seed, 40),
+        });
         let kind = CollectiveKind::AllToAll;
         let bytes = (topology.npu_count() * 12_000 + seed.below(2)) as u64;
         let collective = Collective::among_all(kind, &topology, bytes).expect("a collective");
@@ -327,8 +360,11 @@ fn shifts_of_an_exchange_are_an_all_to_all() {
         let proof = verify(Arc::new(plan), Arc::clone(&topology), &mut Silent).expect("proved");
         let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
         let time = run.time.as_seconds();
-        assert!(time >= made.least, "{}: {time} s", topology.name());
-        if bytes.is_multiple_of(12 * topology.npu_count() as u64) {
+        // Which counts all blocks as large as the largest, of equal pieces: up to 3 bytes of 12,000 more.
+        let is_even = bytes.is_multiple_of(12 * topology.npu_count() as u64);
+        let least = made.least * if is_even { 1.0 } else { 12_000.0 / 12_003.0 };
+        assert!(time >= least, "{}: {time} s", topology.name());
+        if is_even {
             assert_eq!(told.as_ref(), Some(&run), "{}", topology.name());
         } else {
             assert!(told.is_none_or(|told| told == run), "{}", topology.name());
