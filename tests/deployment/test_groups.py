@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.deployment.groups import process_groups
+from hocket.deployment.groups import labels, process_groups
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=4))
@@ -83,3 +83,8 @@ def test_a_wrong_file_is_refused(tmp_path: Path, values: str, why: str) -> None:
     with pytest.raises(hk.SpecError, match=why) as caught:
         process_groups(str(file), 4)
     assert str(file) in str(caught.value)
+
+
+def test_groups_of_one_name_are_told_apart_by_their_npus() -> None:
+    found = labels([("world", [[0, 1, 2, 3]]), ("tp", [[0, 1]]), ("tp", [[2, 3]])])
+    assert found == ["world", "tp of NPUs 0, 1", "tp of NPUs 2, 3"]

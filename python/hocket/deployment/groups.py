@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -211,3 +212,12 @@ def check_groups(
             if npu in seen and not name.startswith(ANY):
                 raise SpecError(name, f"its groups overlap in NPU {npu}", "list each once", origin)
             seen.add(npu)
+
+
+def labels(groups: Sequence[tuple[str, Sequence[Sequence[int]]]]) -> list[str]:
+    """Return what tells groups apart: their name, and NPUs if groups of one name have unlike plans."""
+    names = Counter(name for name, _ in groups)
+    return [
+        name if names[name] == 1 else f"{name} of NPUs {', '.join(map(str, npus[0]))}"
+        for name, npus in groups
+    ]

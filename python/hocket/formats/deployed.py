@@ -12,6 +12,7 @@ from hocket._checks import check_function, path_of
 from hocket._options import options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, said
 from hocket.collectives.collective import Progress
+from hocket.deployment.groups import labels
 from hocket.deployment.manifest import Deployment, load_deployment
 from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.files.atomic import check_folder, replacing_folder
@@ -42,6 +43,10 @@ if TYPE_CHECKING:
         copy_rate: str | float
         tolerance: float
         share: bool
+
+
+_FEW = 8
+"""Groups that a note lists."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +206,12 @@ def deploy(
         f"{counted(len(manifest.entries), 'plan')} for "
         f"{counted(sum(len(each.npus) for each in made), 'group')}; each was proved"
     ]
+    names = labels([(each.name, each.npus) for each in made])
+    unlike = [name for name, each in zip(names, made, strict=True) if name != each.name]
+    if unlike:
+        more = f"; and {len(unlike) - _FEW} more" if len(unlike) > _FEW else ""
+        listed = "; ".join(unlike[:_FEW]) + more
+        notes.append(f"groups of one name with unlike plans, in this order: {listed}")
     if all(row.nccl_ps is None for each in made for row in each.rows):
         notes.append("NCCL's model says nothing of this network, so all plans that fit are kept")
     deployment = Deployment(target, manifest)

@@ -11,6 +11,7 @@ from hocket import _core
 from hocket._core import Topology
 from hocket._core import formats as core
 from hocket.collectives.collective import Progress
+from hocket.deployment.groups import labels
 from hocket.deployment.manifest import (
     RUNTIME,
     Deployment,
@@ -63,12 +64,13 @@ def judge_deployed(
         f"a deployed folder for {made.runtime} {made.version} on {manifest.machine.topology}: "
         f"{counted(len(manifest.entries), 'plan')} for {counted(count, 'group')}"
     )
+    names = labels([(each.name, each.npus) for each in manifest.groups])
     ran = ", and runs rightly on integers" if said.get("run") else ""
     right = f"every file is as the manifest says, every plan is proved, every program is right{ran}"
     notes = [
-        f"{group.name}, {each.collective}, {format_size(each.from_bytes)} to "
+        f"{label}, {each.collective}, {format_size(each.from_bytes)} to "
         f"{format_size(each.to_bytes - 1)}: left to NCCL: {each.reason}"
-        for group in manifest.groups
+        for label, group in zip(names, manifest.groups, strict=True)
         for each in group.left_to_nccl
     ]
     strange = sorted({each.name for each in deployment.folder.iterdir()} - {*deployment.names})
