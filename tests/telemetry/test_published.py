@@ -84,3 +84,14 @@ def test_shipped_sweeps_of_links_that_carry_less(name: str, tmp_path: Path) -> N
     for kind in {each.kind for each in found}:
         largest = [each for each in found if each.kind == kind][-1]
         assert largest.verdict == "fabric" or largest.instead is not None
+
+
+def test_a_sweep_that_nothing_predicts_shows_no_cause(tmp_path: Path) -> None:
+    """All-to-alls on a network of no known GPU: they take up to 2.2 times the bound."""
+    lines = (SHIPPED / "azure_a100_1x8_superbench.csv").read_text().splitlines()
+    path = tmp_path / "all_to_all.csv"
+    kept = ("#", "collective", "alltoall")
+    path.write_text("\n".join(each for each in lines if each.startswith(kept)))
+    found = hk.measured(path, "box:1x8x8@300GB/s,350ns@25GB/s,1.3us", plans=False)
+    assert {each.verdict for each in found} == {"not told"}
+    assert found.causes == ()
