@@ -1,4 +1,4 @@
-"""Plans of 512 NPUs or more, which ``auto`` finds without waiting for slower searches."""
+"""Plans of 448 NPUs or more, which ``auto`` finds without waiting for slower searches."""
 
 import pytest
 

@@ -20,7 +20,7 @@ from hocket.plans.symmetric import MOST_TRANSFERS, NAME, SymmetricPlan, shift
 from hocket.plans.synthesis import PlanOptions
 from hocket.units import format_time_ps
 
-SOME_NPUS = 512
+SOME_NPUS = 448
 """NPUs from which on a whole plan of trees has few pieces, and others come no nearer to the bound."""
 MANY_NPUS = 2048
 """NPUs from which on such a plan has too few pieces to fill the network."""

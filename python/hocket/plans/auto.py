@@ -46,7 +46,7 @@ _CLOSE = 1000
 """Further trials end where the time exceeds the bound by no more than one part in so many."""
 _CLOSE_AT_SIZE = 33
 """The same from :data:`_MANY_NPUS` on, where each trial takes seconds."""
-_MANY_NPUS = 512
+_MANY_NPUS = 448
 _FIRST = 90
 """From what promise on an algorithm then has all of the work that is left."""
 _LIKELY = 89
@@ -82,10 +82,10 @@ def best_plan(
     own that fail or are wrong, which by name say why.
 
     Work is counted, so that the choice is the same on every machine. A search has half of the work that is
-    left, what promises most three quarters, and in the end all of it. From 512 NPUs on, plans of more than
+    left, what promises most three quarters, and in the end all of it. From 448 NPUs on, plans of more than
     8 million transfers are not made.
     Everything stops at the lower bound, further trials near it. A limit of time is a guard: all stops when
-    it passes. If the search has no plan by then, the best stands in that needs none, below 512 NPUs. Above,
+    it passes. If the search has no plan by then, the best stands in that needs none, below 448 NPUs. Above,
     such a plan is made if a quarter more has brought none. A choice is
     remembered (:mod:`hocket.plans.remembered`): the same question is answered by the same algorithm, whose
     plan is made and proved again.
@@ -125,7 +125,7 @@ def best_plan(
 def likely(collective: _core.Collective, topology: _core.Topology) -> str:
     """Return the algorithm whose transfers tell best what auto takes.
 
-    From 512 NPUs on that is the first that applies and is not too large: others follow only if its plan is
+    From 448 NPUs on that is the first that applies and is not too large: others follow only if its plan is
     not close to the bound. Below, it is greedy, of which many plans are made.
     """
     if len(collective.npus) >= _MANY_NPUS:

@@ -113,7 +113,7 @@ def plan_pipelined(
     SpecError
         For input that makes no sense, or more than fits in memory.
     InfeasibleError
-        For another collective, for some of the NPUs or fewer than 512, and for one-way links.
+        For another collective, for some of the NPUs or fewer than 448, and for one-way links.
     """
     known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions))
     check_keywords(keywords, known, ("size", "options", "progress"))

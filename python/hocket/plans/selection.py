@@ -12,7 +12,7 @@ Ended = Literal["bound", "close", "near", "all", "stale", "work", "time"]
 ENDS: dict[Ended, str] = {
     "bound": "it reaches the bound",
     "close": "it is within 0.1% of the bound",
-    "near": "it is within 3% of the bound, which is enough from 512 NPUs on",
+    "near": "it is within 3% of the bound, which is enough from 448 NPUs on",
     "all": "nothing is left to try",
     "stale": "more trials found nothing faster",
     "work": "the work of this effort is done",
@@ -43,7 +43,7 @@ class Selection(Result):
         Algorithms for this kind of collective that made no plan, by name, and why.
     ended
         Why the search ended: ``bound`` (the plan reaches it), ``close`` (it is within 0.1 % of it),
-        ``near`` (within 3 %, from 512 NPUs on), ``all`` (nothing was left to try), ``stale`` (more trials
+        ``near`` (within 3 %, from 448 NPUs on), ``all`` (nothing was left to try), ``stale`` (more trials
         found nothing faster), ``work`` (of the effort), ``time`` (the limit, so that another run may choose
         another plan).
     cached

@@ -87,7 +87,7 @@ pub fn pipelined(
     let mut on = On::new(topology, collective, &few);
     if !on.is_alone || collective.kind() != CollectiveKind::AllReduce {
         return Err(refused(
-            "trees keep one piece each of all-reduces among all of 512 NPUs or more",
+            "trees keep one piece each of all-reduces among all of 448 NPUs or more",
         ));
     }
     if on.network.arcs().iter().any(|arc| arc.internal) {

@@ -24,7 +24,7 @@ use crate::verify::Verified;
 
 /// NPUs from which on trees are grown by prices, and from which on none are packed until the worst cut is full.
 const FROM: usize = 64;
-const FROM_ALONE: usize = 512;
+const FROM_ALONE: usize = 448;
 /// Pieces that trees which share an all-reduce have at the most, about, and the numbers of such trees.
 const PIECES: u64 = 16;
 const SHARED: RangeInclusive<u64> = 16..=256;
