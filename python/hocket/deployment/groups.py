@@ -24,6 +24,7 @@ _MAX_FILE = 1 << 24
 _FIELD = "process_groups"
 _RIGHT = "give world, the axes of a mesh as dp=2,tp=4, any=4, or a file.json"
 _AXIS = re.compile(r"([A-Za-z_]\w{0,63})=([0-9]{1,6})", re.ASCII)
+WORLD, _WHOLE = "world", "'world' stands for all {} NPUs"
 ANY = "any="
 """How names begin of groups that need not be disjoint."""
 
@@ -72,7 +73,7 @@ def process_groups(text: str, npu_count: int) -> tuple[ProcessGroups, ...]:
     axes: list[tuple[str, int]] = []
     for word in words:
         axis = _AXIS.fullmatch(word)
-        if word == "world":
+        if word == WORLD:
             found.append(ProcessGroups(word, (tuple(range(npu_count)),)))
         elif word.startswith(ANY):
             found.append(_any(word, npu_count))
@@ -150,6 +151,8 @@ def _mesh(axes: Sequence[tuple[str, int]], npu_count: int) -> list[ProcessGroups
     for place, (name, size) in enumerate(axes):
         if name.startswith("_"):  # of which no groups are wanted
             continue
+        if name == WORLD and size < npu_count:
+            raise SpecError(_FIELD, _WHOLE.format(npu_count), "use another name")
         step = math.prod(sizes[place + 1 :])
         firsts = (npu for npu in range(npu_count) if npu // step % size == 0)
         npus = tuple(tuple(range(first, first + size * step, step)) for first in firsts)
@@ -182,6 +185,8 @@ def _of_file(path: Path, npu_count: int) -> list[ProcessGroups]:
         if not isinstance(groups, list) or not groups or not all(map(_is_group, groups)):
             raise SpecError(name, "is no list of lists of two NPUs or more", right, origin)
         check_groups(name, groups, npu_count, origin)
+        if name == WORLD and len(groups[0]) < npu_count:
+            raise SpecError(None, _WHOLE.format(npu_count), "use another name", origin)
         found.append(ProcessGroups(name, tuple(map(tuple, groups))))
     return found
 
