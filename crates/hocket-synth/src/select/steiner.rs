@@ -1,5 +1,6 @@
 //! Plans of Steiner trees: of which packing, in how many pieces, and in what order, by what comes out of simulation.
 
+use std::cell::LazyCell;
 use std::sync::Arc;
 
 use super::order::{as_planned, or_when_ready};
@@ -81,6 +82,9 @@ pub struct SteinerPlan {
     pub pieces: usize,
 }
 
+/// The jobs of a packing, made when they are looked at first.
+type Later<'a> = LazyCell<Jobs, Box<dyn FnOnce() -> Jobs + 'a>>;
+
 /// A packing in so many pieces, listed in one order.
 struct Tried {
     end: u64,
@@ -124,10 +128,11 @@ pub fn steiner(
         packer: Packer::new(topology, &network, &commodities, options.relays),
     };
     let packings = on.packings(progress)?;
-    let jobs: Vec<Jobs> = packings
-        .iter()
-        .map(|each| Jobs::new(&on.packer, each))
-        .collect();
+    let later = |each| -> Later<'_> {
+        let packer = &on.packer;
+        LazyCell::new(Box::new(move || Jobs::new(packer, each)))
+    };
+    let jobs: Vec<Later<'_>> = packings.iter().map(later).collect();
     let mut tried = on.tried(&packings, &jobs, progress)?;
     tried.sort_by_key(|each| each.end);
     let mut best: Option<(Verified, Run, u32)> = None;
@@ -283,7 +288,7 @@ impl On<'_> {
         &self,
         found: &mut Vec<Tried>,
         packings: &[Packing],
-        jobs: &[Jobs],
+        jobs: &[Later<'_>],
         urgency: Urgency,
         progress: &mut dyn Progress,
     ) {
@@ -323,7 +328,7 @@ impl On<'_> {
     fn tried(
         &self,
         packings: &[Packing],
-        jobs: &[Jobs],
+        jobs: &[Later<'_>],
         progress: &mut dyn Progress,
     ) -> Result<Vec<Tried>, PlanError> {
         let ladder = match self.options.pieces {

@@ -423,45 +423,55 @@ impl Maker<'_> {
 
     /// Returns the tree with the root from which it is lowest, each hop after the one that leads to its start.
     fn rooted(&self, tree: &Tree) -> (u32, Vec<Hop>) {
-        let mut beside: HashMap<u32, Vec<(u32, Vec<u32>)>> = HashMap::new();
-        for hop in &tree.copies {
-            let there = (hop.far, hop.arcs.clone());
-            beside.entry(hop.near).or_default().push(there);
-            let back = (hop.near, self.back(&hop.arcs));
-            beside.entry(hop.far).or_default().push(back);
-        }
+        let ends = tree.copies.iter().flat_map(|hop| [hop.near, hop.far]);
+        let mut npus: Vec<u32> = ends.collect();
+        npus.sort_unstable();
+        npus.dedup();
+        let place = |npu: u32| npus.partition_point(|&other| other < npu);
         let arcs = self.packer.network().arcs();
         let mean = arcs.iter().map(|arc| arc.latency).sum::<u64>() / arcs.len().max(1) as u64;
-        let grown = |root: u32| {
-            let mut hops: Vec<Hop> = Vec::with_capacity(tree.copies.len());
-            let mut reached = vec![(root, u32::MAX, 0)];
-            let (mut next, mut depth) = (0, 0);
-            while let Some(&(near, from, time)) = reached.get(next) {
-                next += 1;
-                depth = depth.max(time);
-                for (far, way) in beside.get(&near).into_iter().flatten() {
-                    if *far == from {
-                        continue;
-                    }
-                    let takes: u64 = way
-                        .iter()
-                        .map(|&arc| arcs[arc as usize].latency + mean + 1)
-                        .sum();
-                    reached.push((*far, near, time + takes));
-                    hops.push(Hop {
-                        near,
-                        far: *far,
-                        arcs: way.clone(),
-                    });
-                }
+        let takes = |arc: &u32| arcs[*arc as usize].latency + mean + 1;
+        let mut beside: Vec<Vec<Side>> = vec![Vec::new(); npus.len()];
+        for hop in &tree.copies {
+            let (near, far) = (place(hop.near), place(hop.far));
+            let back = self.back(&hop.arcs);
+            for (from, to, way) in [(near, far, hop.arcs.clone()), (far, near, back)] {
+                beside[from].push((to, way.iter().map(takes).sum(), way));
             }
-            (depth, root, hops)
-        };
+        }
         let commodity = &self.packer.commodities[tree.commodity as usize];
-        let mut roots: Vec<u32> = beside.keys().copied().collect();
-        roots.retain(|&npu| self.packer.relays == Relays::Sum || commodity.has(npu));
-        let all = roots.into_iter().map(grown);
-        let best = all.min_by_key(|(depth, root, _)| (*depth, *root));
-        best.map_or_else(|| (tree.root, Vec::new()), |(_, root, hops)| (root, hops))
+        let may_sum =
+            |&root: &usize| self.packer.relays == Relays::Sum || commodity.has(npus[root]);
+        let roots = (0..npus.len()).filter(may_sum);
+        let Some(root) = roots.min_by_key(|&root| walk(&beside, root, |_, _| {})) else {
+            return (tree.root, Vec::new());
+        };
+        let mut hops = Vec::with_capacity(tree.copies.len());
+        walk(&beside, root, |near, (far, _, way)| {
+            hops.push(Hop {
+                near: npus[near],
+                far: npus[*far],
+                arcs: way.clone(),
+            });
+        });
+        (npus[root], hops)
     }
+}
+
+/// The other end of a hop, how long the way there takes, and its arcs.
+type Side = (usize, u64, Vec<u32>);
+
+/// Visits the hops of a tree from its root on, each after those before it; returns how long the longest way takes.
+fn walk(beside: &[Vec<Side>], root: usize, mut visit: impl FnMut(usize, &Side)) -> u64 {
+    let mut reached = vec![(root, usize::MAX, 0)];
+    let (mut next, mut depth) = (0, 0);
+    while let Some(&(near, from, time)) = reached.get(next) {
+        next += 1;
+        depth = depth.max(time);
+        for side in beside[near].iter().filter(|side| side.0 != from) {
+            reached.push((side.0, near, time + side.1));
+            visit(near, side);
+        }
+    }
+    depth
 }
