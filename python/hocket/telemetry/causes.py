@@ -216,15 +216,20 @@ def causes_of(
         slow = [each for each in sizes if each.verdict == "not told" and each.size >= _TOLD]
     bare = [each.library for each in recordings if each.library]
     cases = _cases(sizes, slow, judged, bare, expectation)
-    said = [each for rule in _SAID for each in _told(rule, cases)]
-    said.sort(key=lambda each: -math.inf if each.effect is None else -each.effect)
+    said = _told(_said, cases)
+    said.sort(key=lambda each: (not each.is_sure, -(each.effect or math.inf)))
     fabric = [each for each in cases if any(size.verdict == "fabric" for size in each.slow)]
-    if fabric and not said and (is_rest_slow or not found):
+    is_open = not any(each.is_sure for each in said)
+    if fabric and is_open and (is_rest_slow or not found):
         alone = [
             replace(each, slow=[size for size in each.slow if size.verdict == "fabric"])
             for each in fabric
         ]
-        said = [each for rule in _DEDUCED for each in _told(rule, alone)] or _told(_unknown, alone)
+        most = max((each.ratio or 1.0 for each in alone), default=1.0)
+        small = [each for each in said if not _explains([each], most)]
+        said = [each for each in said if each not in small]
+        said += [each for rule in _DEDUCED for each in _told(rule, alone)]
+        said = [*(said or _told(_unknown, alone)), *small]
     elif not said and not found:
         said = _told(_unknown, [each for each in cases if any(map(_is_far, each.slow))])
     return (*found, *(replace(each, is_sure=each.is_sure and is_sure) for each in said))
@@ -280,6 +285,11 @@ def _told(rule: _Rule, cases: Sequence[_Case]) -> list[Cause]:
         else replace(cause, evidence=f"in {_all(dict.fromkeys(files))}: {cause.evidence}")
         for cause, files in found.items()
     ]
+
+
+def _explains(causes: Iterable[Cause], ratio: float) -> bool:
+    """Return whether causes together can be the greater part of calls that take so many times as long."""
+    return ratio <= math.prod(each.effect or math.inf for each in causes) ** 2
 
 
 def _plain(each: MeasuredSize) -> str:
@@ -373,7 +383,11 @@ def _odd(
             "ACS, clocks and NVLinks with those of a quick node"
         )
         evidence = f"{runs}, and runs without it are quick"
-        return Cause("NIC" if is_nic else "node", names, evidence, action)
+        # Of a node that is in one slow run only, the path to the other one may be slow.
+        is_sure = is_nic or len(slow) > 1 or slow[0] == parts
+        if not is_sure:
+            action = f"measure it with another that is quick: if that is quick, look at the path; {action}"
+        return Cause("NIC" if is_nic else "node", names, evidence, action, is_sure)
     action = f"measure each of them with one that is quick: {_all(sorted(innocent)[:3])}"
     return Cause("unknown", names, f"{runs}; it is one of them, or their path", action)
 
@@ -425,6 +439,13 @@ def _late_ranks(judged: Sequence[tuple[Recording, Sequence[Call]]]) -> Iterator[
 
 
 # ---- what NCCL says of itself ----
+
+
+def _said(case: _Case) -> Iterator[Cause]:
+    """Find what NCCL says; if it explains the smaller part of what is slow, it is only possible."""
+    found = [each for rule in _SAID for each in rule(case)]
+    is_whole = _explains((each for each in found if each.is_sure), case.ratio or 1.0)
+    yield from (replace(each, is_sure=each.is_sure and is_whole) for each in found)
 
 
 def _sockets(case: _Case) -> Iterator[Cause]:
@@ -564,7 +585,7 @@ def _nic_list(case: _Case) -> Iterator[Cause]:
             "compare nvidia-smi topo -m with the NICs of the log: NCCL takes those nearest to GPUs; in a "
             "virtual machine or with a plugin give it the real topology (NCCL_TOPO_FILE)"
         )
-    yield Cause("NIC list", (), evidence, action, effect=hardware.nics / least)
+    yield Cause("NIC list", (), evidence, action, effect=math.ceil(hardware.nics / least))
 
 
 def _far_nic(case: _Case) -> Iterator[Cause]:
@@ -576,7 +597,8 @@ def _far_nic(case: _Case) -> Iterator[Cause]:
             "let each GPU use a NIC at its own PCIe switch (NCCL_IB_HCA, slots); in a virtual "
             "machine give NCCL the real topology (NCCL_TOPO_FILE)"
         )
-        yield Cause("far NIC", (), evidence, action, effect=_HALF)
+        # Below some processors data pass at full rate.
+        yield Cause("far NIC", (), evidence, action, "SYS" in far, effect=_HALF)
 
 
 def _algorithm_told(case: _Case) -> Iterator[Cause]:
@@ -610,7 +632,7 @@ def _ruled_out(case: _Case, name: CauseName, setting: str, place: int) -> Iterat
                 case.slower(each, partial(_is_left, each.kind, place, value)) for each in case.slow
             ]
             effect = max((each for each in effects if each), default=None)
-            yield Cause(name, (), evidence, action, effect=effect)
+            yield Cause(name, (), evidence, action, effect is not None, effect)
 
 
 def _is_allowed(kind: str, name: str, told: str) -> bool:
@@ -702,7 +724,8 @@ def _no_nvls(case: _Case) -> Iterator[Cause]:
         slower = (case.slower(each, lambda way: not way[0].startswith("nvls")) for each in expected)
         effect = max((each for each in slower if each), default=None)
         evidence = f"NVLink SHARP is not used for {sizes}: {why}"
-        yield Cause("no NVLS", (), evidence, action, effect=effect)
+        # Links that are slow by as much look the same.
+        yield Cause("no NVLS", (), evidence, action, is_off, effect)
 
 
 def _few_channels(case: _Case) -> Iterator[Cause]:
@@ -765,7 +788,7 @@ def _rail_told(case: _Case) -> Iterator[Cause]:
         what = "must" if case.is_off("CROSS_NIC") else "need not"
         evidence = f"{_all(told)}: a ring {what} keep to one NIC number on all nodes"
         action = f"{_unset(told)}: then NCCL takes the faster; or try the other value"
-        yield Cause("rail told", (), evidence, action, effect=_RAIL)
+        yield Cause("rail told", (), evidence, action, is_sure=False, effect=_RAIL)
 
 
 def _pxn_off(case: _Case) -> Iterator[Cause]:
@@ -785,7 +808,7 @@ def _queue_pairs(case: _Case) -> Iterator[Cause]:
     if case.is_between and bonds and pairs <= 1:
         evidence = f"NICs are bonds ({_all(bonds[:4])}), and a connection has one queue pair"
         action = "set NCCL_IB_QPS_PER_CONNECTION=2 or 4, with NCCL_IB_SPLIT_DATA_ON_QPS=0 and 1"
-        yield Cause("queue pairs", (), evidence, action, effect=_HALF)
+        yield Cause("queue pairs", (), evidence, action, is_sure=False, effect=_HALF)
 
 
 # ---- what is deduced from rates ----
