@@ -120,6 +120,13 @@ def test_plans_do_what_is_asked(kind: str, algorithm: str) -> None:
     assert hk.simulate(plan).time_ps >= hk.bound(SMALL, moe).time_ps
 
 
+def test_sums_over_nodes_do_not_queue_at_nics() -> None:
+    network = hk.topology.rail(8, 4, 0, **LINKS)
+    moe = hk.load_collective("combine:tokens=8,size=1MiB", network)
+    plan = hk.plan(moe, network, algorithm="steiner").verify()
+    assert hk.simulate(plan).time_ps <= 1.005 * hk.bound(network, moe).time_ps
+
+
 @pytest.mark.parametrize(
     ("words", "why"),
     [

@@ -55,6 +55,9 @@ const PIECES: [u32; 12] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 96, 192, 384];
 /// Plans that are listed in every order, and those that are simulated.
 const MOST_LISTED: usize = 4;
 const MOST_SIMULATED: usize = 3;
+/// Orders in which the best plan is listed so that later links decide; and the lists that one of them takes.
+const MOST_EVEN: usize = 2;
+const LISTS_OF_EVEN: u64 = 3;
 /// How urgent pieces are by what follows them, first that in which all packings are compared.
 const TAILS: [i64; 4] = [1, 3, 0, 8];
 
@@ -139,7 +142,7 @@ pub fn steiner(
     for each in tried.into_iter().take(MOST_SIMULATED) {
         let is_near = |(proof, run): (&Verified, &Run)| on.is_near(run.time, proof.plan().len());
         if let Some((proof, run, _)) = &best
-            && (is_near((proof, run)) || proof.plan().len() > MANY)
+            && (is_near((proof, run)) || each.end >= run.time.as_ps())
         {
             break;
         }
@@ -324,6 +327,50 @@ impl On<'_> {
         }
     }
 
+    /// Lists the best plan so that the later links of its ways decide what sets off. Where the first link alone decides, pieces
+    /// queue at the later ones, and no list of that kind foresees all of it.
+    fn evenly(
+        &self,
+        found: &mut Vec<Tried>,
+        jobs: &[Later<'_>],
+        orders: &[(i64, bool)],
+        progress: &mut dyn Progress,
+    ) {
+        let Some(&Tried {
+            packing, pieces, ..
+        }) = found.first()
+        else {
+            return;
+        };
+        let jobs = &jobs[packing];
+        let transfers = jobs.list.len() as u64 * u64::from(pieces);
+        if !jobs.has_long_ways || transfers > MOST_TRANSFERS {
+            return;
+        }
+        for &(tail, is_spread) in orders.iter().take(MOST_EVEN) {
+            if !progress.report("steiner: orders", 0, 1) {
+                break;
+            }
+            progress.spend(LISTS_OF_EVEN * MESSAGE * transfers);
+            let urgency = Urgency {
+                tail,
+                is_spread,
+                at_every_link: true,
+                is_even: true,
+            };
+            let listed = jobs.list(self.topology, pieces, urgency);
+            let end = listed.end;
+            found.push(Tried {
+                end,
+                packing,
+                pieces,
+                listed,
+            });
+        }
+        found.sort_by_key(|each| each.end);
+        found.truncate(MOST_LISTED);
+    }
+
     /// Lists the plans of all packings with several numbers of pieces, and the best of them in every order.
     fn tried(
         &self,
@@ -341,14 +388,13 @@ impl On<'_> {
             true => [(TAILS[0], true), (TAILS[0], false)].to_vec(),
             false => TAILS.map(|tail| (tail, false)).to_vec(),
         };
-        let order = |(tail, is_spread), queue| Urgency {
+        let order = |(tail, is_spread)| Urgency {
             tail,
             is_spread,
             at_every_link: false,
-            queue,
             is_even: false,
         };
-        let urgency = order(orders[0], None);
+        let urgency = order(orders[0]);
         let mut found: Vec<Tried> = Vec::new();
         let total = packings.len() as u64;
         for (number, (packing, jobs)) in packings.iter().zip(jobs).enumerate() {
@@ -400,42 +446,29 @@ impl On<'_> {
                 chunks: self.options.pieces.unwrap_or(1),
             });
         }
+        self.evenly(&mut found, jobs, &orders, progress);
         self.finer(&mut found, packings, jobs, urgency, progress);
         if self.has_near(&found) {
             return Ok(found);
         }
         let mut others = Vec::new();
-        for (rank, each) in found.iter().enumerate() {
+        for each in &found {
             let jobs = &jobs[each.packing];
-            // Lists of long ways take several times as long.
-            if jobs.has_long_ways && rank > 0 {
+            if jobs.has_long_ways || each.listed.turns.len() as u64 > MOST_TRANSFERS {
                 continue;
             }
-            if each.listed.turns.len() as u64 > MOST_TRANSFERS {
-                continue;
-            }
-            let queues: &[Option<u64>] = match jobs.has_long_ways {
-                true => &[None, Some(0), Some(2)],
-                false => &[None],
-            };
-            let most = if jobs.has_long_ways { 2 } else { TAILS.len() };
-            for (number, &each_order) in orders.iter().take(most).enumerate() {
-                for &queue in queues {
-                    if (number, queue) == (0, None) {
-                        continue;
-                    }
-                    if !progress.report("steiner: orders", total, total) {
-                        found.extend(others);
-                        return Ok(found);
-                    }
-                    progress.spend(MESSAGE * each.listed.turns.len() as u64);
-                    let listed = jobs.list(self.topology, each.pieces, order(each_order, queue));
-                    others.push(Tried {
-                        end: listed.end,
-                        listed,
-                        ..*each
-                    });
+            for &each_order in &orders[1..] {
+                if !progress.report("steiner: orders", total, total) {
+                    found.extend(others);
+                    return Ok(found);
                 }
+                progress.spend(MESSAGE * each.listed.turns.len() as u64);
+                let listed = jobs.list(self.topology, each.pieces, order(each_order));
+                others.push(Tried {
+                    end: listed.end,
+                    listed,
+                    ..*each
+                });
             }
         }
         found.extend(others);

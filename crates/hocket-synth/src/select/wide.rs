@@ -87,7 +87,6 @@ const PLAIN: Urgency = Urgency {
     tail: 1,
     is_spread: false,
     at_every_link: true,
-    queue: None,
     is_even: false,
 };
 const SPREAD: Urgency = Urgency {

@@ -103,7 +103,6 @@ mod tests {
         tail: 1,
         is_spread: false,
         at_every_link: true,
-        queue: None,
         is_even: false,
     };
 

@@ -19,7 +19,7 @@ use crate::plan::{LinkOrder, Op};
 use crate::topology::Topology;
 use crate::units::{Seed, whole};
 
-/// How urgent pieces are, and whether they are held back.
+/// How urgent pieces are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Urgency {
     /// By how many times what follows a piece it is more urgent.
@@ -28,8 +28,6 @@ pub(crate) struct Urgency {
     pub is_spread: bool,
     /// Whether all links of a way serve the most urgent piece that has come to them, not only the first.
     pub at_every_link: bool,
-    /// For how many pieces before it a piece may have to queue at later links of its way, if it is to set off.
-    pub queue: Option<u64>,
     /// Whether of pieces that wait, those set off first whose later links have the fewest before them; and of trees that begin
     /// at different times the highest, evenly.
     pub is_even: bool,
@@ -44,8 +42,6 @@ pub(crate) struct Listed {
     pub order: LinkOrder,
 }
 
-/// Pieces that are looked at before a link stays idle.
-const MOST_HELD: usize = 24;
 /// Pieces among which later links decide.
 const MOST_SEEN: usize = 64;
 /// In place of a stage: a link is free.
@@ -71,8 +67,6 @@ struct Links {
     coming: Vec<VecDeque<u32>>,
     /// Until when the link is busy with those, about.
     until: Vec<u64>,
-    /// Links whose pieces are held back because of this one.
-    held: Vec<Vec<u32>>,
 }
 
 impl Listed {
@@ -280,7 +274,6 @@ impl<'a> Run<'a> {
                 ready: std::iter::repeat_with(Vec::new).take(links).collect(),
                 coming: vec![VecDeque::new(); links],
                 until: vec![0; links],
-                held: vec![Vec::new(); links],
             },
             events: BinaryHeap::new(),
             touched: Vec::new(),
@@ -316,7 +309,6 @@ impl<'a> Run<'a> {
                 if stage == FREE {
                     self.links.is_free[id as usize] = true;
                     self.touched.push(id);
-                    self.touched.append(&mut self.links.held[id as usize]);
                 } else {
                     end = now;
                     self.arrive(id, stage);
@@ -418,28 +410,7 @@ impl<'a> Run<'a> {
             }
             return;
         }
-        let mut held = Vec::new();
-        let mut found = None;
-        while let Some(Reverse((key, row))) = self.links.waiting[link as usize].pop() {
-            match self.crowded(row, link) {
-                None => {
-                    found = Some(row);
-                    break;
-                }
-                Some(other) => {
-                    held.push(Reverse((key, row)));
-                    let waits = &mut self.links.held[other as usize];
-                    if !waits.contains(&link) {
-                        waits.push(link);
-                    }
-                }
-            }
-            if held.len() > MOST_HELD {
-                break;
-            }
-        }
-        self.links.waiting[link as usize].extend(held);
-        if let Some(row) = found {
+        if let Some(Reverse((_, row))) = self.links.waiting[link as usize].pop() {
             self.set_off(row, link);
         }
     }
@@ -462,22 +433,6 @@ impl<'a> Run<'a> {
         let seen = (0..ready.len()).rev().take(MOST_SEEN);
         let found = seen.min_by_key(|&at| late(&ready[at]) >> self.grain)?;
         Some(self.links.ready[link as usize].remove(found).row)
-    }
-
-    /// Returns a later link of a piece's way at which it would have to queue for too long.
-    fn crowded(&self, row: u32, link: u32) -> Option<u32> {
-        let queue = self.urgency.queue?;
-        let way = self.way(row);
-        let mut time = self.now + way[0].1 + self.latency(link);
-        for &(link, takes) in &way[1..] {
-            let at = link as usize;
-            let is_idle = self.links.is_free[at] && self.links.coming[at].is_empty();
-            if !is_idle && self.links.until[at] > time + queue * takes {
-                return Some(link);
-            }
-            time += takes + self.latency(link);
-        }
-        None
     }
 
     fn set_off(&mut self, row: u32, link: u32) {
