@@ -204,3 +204,16 @@ def test_the_hottest_box_of_experts_bounds_an_all_to_all() -> None:
     # The last byte crosses two links of 2 us.
     assert bound == pytest.approx(max(into) / 400e9 + 4e-6, rel=1e-9)
     assert max(into) / 400e9 == pytest.approx(36_870e-6, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter"])
+def test_halves_of_a_cube_need_whole_trees(kind: str) -> None:
+    """NPUs of a half are two links apart, and a tree of four such NPUs has five links."""
+    graph = nx.convert_node_labels_to_integers(nx.hypercube_graph(3))
+    network = hk.topology.from_networkx(graph, default_bandwidth="50 GB/s", default_latency=0.0)
+    halves = [[0, 3, 5, 6], [1, 2, 4, 7]]
+    both = joined([hk.collective_on(kind, network, "24 MB", npus=half) for half in halves])
+    bound = hk.bound(network, both)
+    links, shares, rate = 5, 8 * 6e6, 24 * 50e9
+    assert bound.time_ps == pytest.approx(links * shares / rate * 1e12, rel=1e-9)
+    assert "prices: 240 MB x price over 1200 GB/s" in str(bound)

@@ -96,6 +96,7 @@ def test_plans_are_near_the_best_packing_and_bounds_below_it(case: int) -> None:
     run = hk.simulate(hk.plan_together(several, network, algorithm="steiner"))
     bound = hk.bound(network, joined(several)).time_ps * 1e-12
     assert bound <= best * (1 + 1e-6)
+    assert bound >= best * 0.999 or kind == "all-reduce"
     assert best * (1 - 1e-6) <= run.time <= best * 1.06
 
 

@@ -22,7 +22,7 @@
 //! | `cut` | what must cross a set of devices; also a node, and go on to one NPU in it | `cut`, `nodes` |
 //! | `partition` | what must pass between many parts | `partition` |
 //! | `traffic` | bytes times hops over bandwidth of all hops | `traffic` |
-//! | `prices` | bytes times prices over bandwidth times prices, for what each goes from one NPU to one other | `prices` |
+//! | `prices` | bytes times prices over bandwidth times prices, for what goes from one NPU to one other, or along trees from or to one | `prices`, `tree_prices` |
 
 mod coarsen;
 pub mod cut;
@@ -41,6 +41,7 @@ mod sweep_cuts;
 mod traffic;
 pub mod multiflow;
 mod prices;
+mod tree_prices;
 mod witness;
 
 #[cfg(test)]
@@ -212,7 +213,11 @@ pub fn bound(
         ];
         let known = found.iter().map(|(_, it)| it.time).max();
         let known = known.unwrap_or(Time::ZERO);
-        found.push(("prices", prices::bounds(&problem, known, progress)?));
+        let mut priced = prices::bounds(&problem, known, progress)?;
+        if priced.time == Time::ZERO {
+            priced = tree_prices::bounds(&problem, known, progress)?;
+        }
+        found.push(("prices", priced));
         found
     };
     let applies = |(_, it): &&(&'static str, Candidate)| it.time > Time::ZERO;

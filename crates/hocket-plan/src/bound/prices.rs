@@ -14,7 +14,7 @@ const MOST_FLOWS: usize = 1 << 12;
 /// Flows up to which bytes are moved between single ways; more are a fluid for each destination.
 const MOST_ALONE: usize = 1 << 10;
 /// Prices of more flows are not sought where they can prove no more than this times what else is known.
-const WORTH: f64 = 1.001;
+pub(super) const WORTH: f64 = 1.001;
 /// Prices are sought until the busiest link sends for no more than this times what they prove.
 const CLOSE: f64 = 1.0005;
 /// The dearest link costs one of these: what is left of rounding is the links that decide.
@@ -65,25 +65,38 @@ pub(super) fn bounds(
         }
         fluid.proof
     };
-    let highest = found.iter().copied().max().unwrap_or(1) as f64;
     let mut search = ShortestPaths::new(u64::MAX, ());
+    offer_rounded(problem, &found, &mut best, |prices| {
+        work(&mut search, &network, &flows, prices).ok()
+    });
+    Ok(best)
+}
+
+/// Offers what prices prove, rounded to few whole numbers; `work` returns bytes times prices of their ways.
+pub(super) fn offer_rounded(
+    problem: &Problem,
+    found: &[u64],
+    best: &mut Candidate,
+    mut work: impl FnMut(&[u64]) -> Option<u128>,
+) {
+    let arcs = problem.network.arcs();
+    let highest = found.iter().copied().max().unwrap_or(1) as f64;
     for dearest in DEAREST {
         let rounded = found.iter().map(|&price| price as f64 / highest * dearest);
         let mut prices: Vec<u64> = rounded.map(|price| whole(price.round())).collect();
         let common = prices.iter().copied().fold(0, gcd).max(1);
         prices.iter_mut().for_each(|price| *price /= common);
-        let Ok(work) = work(&mut search, &network, &flows, &prices) else {
+        let Some(work) = work(&prices) else {
             break;
         };
-        let ends = |arc: &Arc| [arc.src, arc.dst].map(|node| network.device_of(node as usize));
+        let node = |node: u32| problem.network.device_of(node as usize);
         let lengths = || {
-            let priced = network.arcs().iter().zip(&prices);
-            let priced = priced.filter(|&(_, &price)| price > 0);
-            Lengths::Prices(priced.map(|(arc, &price)| (ends(arc), price)).collect())
+            let priced = arcs.iter().zip(&prices).filter(|&(_, &price)| price > 0);
+            let priced = priced.map(|(arc, &price)| ([arc.src, arc.dst].map(node), price));
+            Lengths::Prices(priced.collect())
         };
-        traffic::offer(problem, lengths, &prices, work, &mut best);
+        traffic::offer(problem, lengths, &prices, work, best);
     }
-    Ok(best)
 }
 
 /// Returns all demands as flows, by who wants them; `None` if one is no flow, or if they are too many.
