@@ -75,24 +75,30 @@ def test_published_faults(tmp_path: Path, fault: Fault) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "right", "wrong"),
+    ("name", "right", "wrong", "surely_wrong"),
     [
-        ("last", 7, 0),
-        ("fresh", 8, 1),
-        ("newest", 11, 0),
-        ("unseen", 7, 0),
-        ("latest", 9, 2),
-        ("blind", 11, 0),
+        ("last", 7, 0, 0),
+        ("fresh", 8, 1, 0),
+        ("newest", 11, 0, 0),
+        ("unseen", 7, 0, 0),
+        ("latest", 9, 2, 1),
+        ("blind", 11, 0, 0),
+        ("again", 11, 2, 0),
     ],
 )
 def test_faults_that_the_rules_were_not_made_for(
-    tmp_path: Path, name: str, right: int, wrong: int
+    tmp_path: Path, name: str, right: int, wrong: int, surely_wrong: int
 ) -> None:
     """Most are named right, and hardly one is named wrong: as many as when the rules were last mended."""
-    faults, named = FAULTS[name], []
+    faults, named, sure = FAULTS[name], [], []
     for each in faults:
         found = diagnosed(tmp_path, each).causes
         named.append(found[0].name if found else "unknown")
+        sure.append(next((one.name for one in found if one.is_sure), "unknown"))
+    assert (
+        sum(one not in ("unknown", each.cause) for one, each in zip(sure, faults, strict=True))
+        == surely_wrong
+    )
     is_right = [name == each.cause for name, each in zip(named, faults, strict=True)]
     assert sum(is_right) >= right
     is_wrong = [name != "unknown" and not fits for name, fits in zip(named, is_right, strict=True)]
@@ -470,6 +476,58 @@ def test_sends_need_channels_that_fill_a_nic(
     words = f"16 coll channels, 0 nvls channels, 16 p2p channels, {per_peer} p2p channels per peer"
     case = fault([said("node0", words)], busbw, kind="sendrecv", machine=f"box:2x8x8{A100}{HDR}")
     assert [each.name for each in diagnosed(tmp_path, case).causes] == found
+
+
+def over_tcp(*used: int, named: int = 2) -> list[str]:
+    using = " ".join(f"[{number}]eth{number}:10.0.{number}.1<0>" for number in range(named))
+    return [
+        *(said(host, f"NET/Socket : Using {using}") for host in ("node0", "node1")),
+        *(
+            said(host, f"Channel {nic:02d}/0 : 0[0] -> 8[0] [send] via NET/Socket/{nic}", nic)
+            for host in ("node0", "node1")
+            for nic in used
+        ),
+        *connected("node0", "node1"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines_", "found"),
+    [
+        (over_tcp(0), ["sockets", "NIC list"]),
+        (over_tcp(0, 1), ["sockets"]),
+        (over_tcp(0, 1, named=5), ["sockets"]),  # others may be those of containers
+        (over_tcp(0, named=1), ["sockets"]),
+    ],
+)
+def test_interfaces_that_nccl_names_for_tcp_and_does_not_use(
+    tmp_path: Path, lines_: list[str], found: list[str]
+) -> None:
+    case = fault(lines_, 2, machine=f"box:2x8x2{A100}12.5GB/s,10us")
+    causes = diagnosed(tmp_path, case).causes
+    assert [each.name for each in causes] == found
+    assert "NCCL_SOCKET_NTHREADS" in causes[0].action
+    assert ("subnet" in causes[0].action) is (len(found) > 1 or "[1]eth1" in lines_[0])
+
+
+@pytest.mark.parametrize(
+    ("way", "device", "busbw", "found"),
+    [
+        ("P2P/IPC", "NVIDIA A800 80GB PCIe", 6, ["PCIe"]),
+        ("P2P/IPC", "NVIDIA A800 80GB PCIe", 20, []),
+        ("SHM/direct/direct", "NVIDIA A800 80GB PCIe", 6, ["no NVLink"]),
+        ("SHM/direct/direct", "NVIDIA GeForce RTX 4090", 6, ["unknown"]),
+    ],
+)
+def test_gpus_that_pcie_alone_joins(
+    tmp_path: Path, way: str, device: str, busbw: float, found: list[str]
+) -> None:
+    lines_ = [said("node0", f"Channel 00/0 : 0[0] -> 1[1] via {way}")]
+    case = fault(lines_, busbw, machine="fully_connected:2@25GB/s,1us", device=device)
+    causes = diagnosed(tmp_path, case).causes
+    assert [each.name for each in causes] == found
+    assert not any(each.is_sure for each in causes)
+    assert "NVLinks join" not in "".join(each.evidence for each in causes)
 
 
 @pytest.mark.parametrize(

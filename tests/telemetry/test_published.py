@@ -1,4 +1,4 @@
-"""Published sweeps of healthy machines: nothing calls their fabrics slow."""
+"""Published sweeps of healthy machines: nothing calls their fabrics slow, or is certain of a cause."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def judge(path: Path, topology: str) -> list[str]:
     found = hk.measured(path, topology, plans=False)
     verdicts = [each.verdict for each in found]
     assert not {"fabric", "not told", "faster than the bound"} & set(verdicts)
+    assert not any(each.is_sure for each in found.causes)
     return verdicts
 
 

@@ -82,9 +82,10 @@ _PER_CHANNEL = 14e9
 """What a channel of a send to another node carries [bytes/s], as NCCL counts (P2P_PER_CHANNEL_NET_BW)."""
 _FEW = 8
 """Names that a line lists; of more, it says how many."""
-_BY_PROCESSOR = 32e9
-"""What data between GPUs of a node reach at most by way of the processor [bytes/s]: PCI Express 5 carries
-64 GB/s each way, and they pass it twice."""
+_PCIE = 64e9
+"""What PCI Express 5 carries each way [bytes/s]."""
+_BY_PROCESSOR = _PCIE / 2
+"""What data between GPUs of a node reach at most by way of the processor, passing PCIe twice [bytes/s]."""
 _NONE_LEFT = 4.0
 """How many times as long calls take at least if no NVLink is used: GPUs have four or more, so one that is
 down costs less."""
@@ -94,6 +95,8 @@ slow: in published sweeps of healthy machines none takes more than 2.6."""
 _LARGE = 64 << 20
 _IN_HOST_MEMORY = re.compile(r"\b(?:GB10|Thor|Orin)\b")
 """GPUs that have no memory but the processor's: NICs reach it without GPUDirect RDMA."""
+_WITHOUT_PEERS = re.compile(r"\bGeForce RTX [45]0")
+"""GPUs that reach each other by way of host memory only: they have no NVLink, and their driver no P2P."""
 _MOST_CALLS = 0.5
 """Share of calls that one rank delays above which it is no chance."""
 
@@ -231,7 +234,8 @@ def causes_of(
         said += [each for rule in _DEDUCED for each in _told(rule, alone)]
         said = [*(said or _told(_unknown, alone)), *small]
     elif not said and not found:
-        said = _told(_unknown, [each for each in cases if any(map(_is_far, each.slow))])
+        far = [each for each in cases if any(map(_is_far, each.slow))]
+        said = _told(_slow_peers, far) or _told(_unknown, far)
     return (*found, *(replace(each, is_sure=each.is_sure and is_sure) for each in said))
 
 
@@ -457,9 +461,35 @@ def _sockets(case: _Case) -> Iterator[Cause]:
         action += f"let {_all(named)} name NICs that ibv_devinfo shows there; " if named else ""
         action += (
             "install libibverbs where the job runs, or the plugin of the network (EFA, Slingshot, TCPX), "
-            "and give a container /dev/infiniband; then the log has 'NET/IB : Using' or the plugin's name"
+            "and give a container /dev/infiniband; then the log has 'NET/IB : Using' or the plugin's name. "
+            "If the network has TCP only, set NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4"
         )
+        if any(len(numbers) > 1 for numbers in case.log.interfaces.values()):
+            action += (
+                ", and give each interface a subnet of its own: those of one subnet send by one"
+            )
         yield Cause("sockets", (), evidence, action)
+
+
+def _few_interfaces(case: _Case) -> Iterator[Cause]:
+    """Find TCP over fewer interfaces than NCCL names and a node has."""
+    hardware, log = case.expectation.hardware, case.log
+    if not case.is_between or hardware is None:
+        return
+    whole = [host for host, ranks in log.ranks.items() if len(ranks) >= case.ranks]
+    shares = [
+        (len(log.used[host]), min(len(log.interfaces[host]), hardware.nics))
+        for host in whole
+        if host in log.used and host in log.interfaces
+    ]
+    used, there = min(shares, key=lambda each: each[0] / max(each[1], 1), default=(1, 1))
+    if used < there:
+        evidence = f"channels use {used} of {there} interfaces that NCCL names for TCP"
+        action = (
+            "name in NCCL_SOCKET_IFNAME those that lead to the other nodes, use a newer NCCL, or set "
+            f"NCCL_MIN_NCHANNELS={2 * there}"
+        )
+        yield Cause("NIC list", (), evidence, action, effect=math.ceil(there / used))
 
 
 _JOINED = (
@@ -472,7 +502,7 @@ _JOINED = (
 
 def _no_nvlink(case: _Case) -> Iterator[Cause]:
     hardware = case.expectation.hardware
-    if hardware is None or hardware.is_on_pci:
+    if hardware is None or hardware.is_on_pci or _are_without_peers(case):
         return
     # Within a node no data need a NIC.
     wrong = {"SHM"} if case.is_between else {"SHM", "NET", "GDRDMA"}
@@ -489,7 +519,16 @@ def _no_nvlink(case: _Case) -> Iterator[Cause]:
             f" of {_all(hosts)} pass data {way}" if hosts else " do not reach each other's memory"
         )
         action = f"{f'{_unset(told)}; ' if told else ''}{_JOINED}"
-        yield Cause("no NVLink", hosts, f"GPUs{where}, though NVLinks join them", action)
+        joins = "NVLinks"
+        if hardware.bandwidth <= _PCIE:
+            joins = f"links of {hardware.bandwidth * 1e-9:g} GB/s"
+            action += "; with PCIe alone turn off IOMMU and ACS, or try NCCL_P2P_LEVEL=SYS"
+        yield Cause("no NVLink", hosts, f"GPUs{where}, though {joins} join them", action)
+
+
+def _are_without_peers(case: _Case) -> bool:
+    """Whether host memory is the only way between GPUs of a node."""
+    return bool(case.devices) and all(map(_WITHOUT_PEERS.search, case.devices))
 
 
 def _no_gdr(case: _Case) -> Iterator[Cause]:
@@ -562,7 +601,7 @@ def _slow_nic(case: _Case) -> Iterator[Cause]:
 def _nic_list(case: _Case) -> Iterator[Cause]:
     """Find fewer NICs than the topology has; what all ranks of a node say tells which are used."""
     hardware, log = case.expectation.hardware, case.log
-    if not case.is_between or hardware is None or not hardware.nics:
+    if not case.is_between or hardware is None or not hardware.nics or "Socket" in log.networks:
         return
     whole = [host for host, ranks in log.ranks.items() if len(ranks) >= case.ranks]
     used = [ports for host in whole if (ports := log.used_ports(host, case.ranks)) is not None]
@@ -841,6 +880,25 @@ def _as_without_nvlink(case: _Case) -> Iterator[Cause]:
         yield Cause("no NVLink", (), evidence, action, is_sure=False)
 
 
+def _slow_peers(case: _Case) -> Iterator[Cause]:
+    """Find GPUs of a node that reach each other over PCI Express alone, and slowly."""
+    hardware = case.expectation.hardware
+    if case.is_between or hardware is None or "P2P" not in case.log.all_ways:
+        return
+    if hardware.is_on_pci or hardware.bandwidth <= _PCIE:
+        last = max(case.slow, key=lambda each: each.size)
+        evidence = (
+            f"GPUs reach each other's memory over PCIe, and {format_size(last.size)} has a busbw of "
+            f"{last.busbw * 1e-9:.4g} GB/s: as if data passed PCIe twice, or between processors"
+        )
+        action = (
+            "disable ACS of PCIe switches (lspci -vvv: ACSCtl with SrcValid+) and IOMMU; then measure "
+            "pairs of GPUs with P2P and without (NCCL_P2P_DISABLE=1), and keep P2P below one processor "
+            "(NCCL_P2P_LEVEL=PHB) if that is faster"
+        )
+        yield Cause("PCIe", (), evidence, action, is_sure=False)
+
+
 def _packet_loss(case: _Case) -> Iterator[Cause]:
     """Find RoCE that carries large sizes worse than small ones: lost packets are sent again."""
     kind = case.slow[0].kind
@@ -940,6 +998,11 @@ def _unknown(case: _Case) -> Iterator[Cause]:
             f"{missing}nvidia-smi nvlink -s and -e for links that are down or have errors, and "
             "clocks (nvidia-smi -q -d CLOCK,PERFORMANCE)"
         )
+        if _are_without_peers(case):
+            action = (
+                f"{missing}set NCCL_BUFFSIZE=1048576, which caches of processors hold; and see that all "
+                "lanes of GPUs are up (nvidia-smi -q -d PCIE)"
+            )
     if settings := [*case.told(*sorted(case.log.settings.keys() - _PLAIN))]:
         action = f"run again without {_all(settings)}; {action}"
     yield Cause("unknown", (), f"nothing in the files tells why{_busbw(case)}", action)
@@ -958,6 +1021,7 @@ def _busbw(case: _Case) -> str:
 _Rule: TypeAlias = Callable[[_Case], Iterator[Cause]]
 _SAID: tuple[_Rule, ...] = (
     _sockets,
+    _few_interfaces,
     _no_nvlink,
     _slow_nic,
     _no_gdr,
@@ -977,6 +1041,7 @@ _SAID: tuple[_Rule, ...] = (
 _DEDUCED: tuple[_Rule, ...] = (
     _unpredicted_pick,
     _as_without_nvlink,
+    _slow_peers,
     _packet_loss,
     _pcie,
     _shared_paths,

@@ -30,6 +30,8 @@ _FUSED = re.compile(r"NET/IB : Made virtual device \[(\d{1,9})\] name=([\w.+-]+)
 _PART = re.compile(r"([\w.-]+):\d+/(IB|RoCE)")
 _RATE = re.compile(r"NET/IB ?: \[(\d+)\] ([\w.-]+):\S*?/(IB|RoCE) .*?\bspeed=(\d{1,9})\b")
 _SOCKETS = re.compile(r"NET/Socket ?: Using \[|Using network Socket")
+_INTERFACE = re.compile(r"\[(\d{1,2})\][\w.-]+:")
+"""An interface with its number, by which NCCL sends over TCP."""
 _PROVIDER = re.compile(r"NET/OFI Selected [Pp]rovider is (?:(tcp|udp|sockets)\b|\w)")
 """What libfabric uses."""
 _NO_GDR = re.compile(r"GPU Direct RDMA Disabled for HCA (\d{1,9})\b")
@@ -71,8 +73,10 @@ class LibraryLog:
         By host: the name of each NIC by its number; those that NCCL fuses are ``"mlx5_0+mlx5_1"``.
     rates
         By host and name: the rate of a NIC [Mb/s].
+    interfaces
+        By host: the numbers of the interfaces that NCCL names for TCP.
     used
-        By host: the numbers of the NICs that channels use.
+        By host: the numbers of the NICs that channels use, or of the interfaces.
     ways
         By host: how channels pass data: ``"P2P"``, ``"SHM"``, ``"GDRDMA"`` for NICs that read and write the
         memory of GPUs, ``"NET"`` for those that do not.
@@ -98,6 +102,7 @@ class LibraryLog:
     ranks: dict[str, set[str]] = field(default_factory=dict)
     nics: dict[str, dict[int, str]] = field(default_factory=dict)
     rates: dict[tuple[str, str], int] = field(default_factory=dict)
+    interfaces: dict[str, set[int]] = field(default_factory=dict)
     used: dict[str, set[int]] = field(default_factory=dict)
     ways: dict[str, set[str]] = field(default_factory=dict)
     no_gdr: dict[str, set[int]] = field(default_factory=dict)
@@ -170,7 +175,7 @@ def merged(logs: Iterable[LibraryLog]) -> LibraryLog:
 
 _NIC = re.compile(r"(?!(?:mlx|hfi|cxgb)\d$)[\w.-]*\d(?::\d+)?$")
 """The name of a NIC, perhaps with a port, and not that of a driver."""
-_BY_HOST = ("ranks", "nics", "used", "ways", "no_gdr", "picks")
+_BY_HOST = ("ranks", "nics", "interfaces", "used", "ways", "no_gdr", "picks")
 
 
 def read_library_log(text: str) -> LibraryLog:
@@ -242,7 +247,7 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
         kind, network, number, rest = way.groups()
         if network == "Socket":
             found.networks.add(network)
-        elif number is not None:
+        if number is not None:
             found.used.setdefault(host, set()).add(int(number))
         found.ways.setdefault(host, set()).add(kind or ("GDRDMA" if "GDRDMA" in rest else "NET"))
         return
@@ -264,6 +269,8 @@ def _take(found: LibraryLog, host: str, words: str) -> None:
         found.networks.add("Socket" if provider[1] else "libfabric")
     if _SOCKETS.search(words) is not None:
         found.networks.add("Socket")
+        numbers = {int(number) for number in _INTERFACE.findall(words)}
+        found.interfaces.setdefault(host, set()).update(numbers)
     off, virtual = _NO_GDR.search(words), _FUSED.match(words)
     if off is not None:
         found.no_gdr.setdefault(host, set()).add(int(off[1]))
