@@ -19,7 +19,7 @@ use crate::progress::{Interrupted, Progress};
 /// The power of prices is two to these, one after the other.
 const DOUBLINGS: std::ops::RangeInclusive<u32> = 1..=9;
 /// Passes with one power at most.
-const PASSES: usize = 8;
+const PASSES: usize = 16;
 /// Arcs that are looked at for all destinations in all passes, about.
 const MOST_WORK: usize = 1 << 21;
 /// Halvings of the range in which the best share of the new lies.
