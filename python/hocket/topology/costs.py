@@ -59,8 +59,8 @@ def price(
     name_or_path: str | PathLike[str],
     *,
     costs: str | PathLike[str] | None = None,
-    bandwidth: Sequence[Quantity] | None = None,
-    latency: Sequence[Duration] | None = None,
+    bandwidth: Quantity | Sequence[Quantity] | None = None,
+    latency: Duration | Sequence[Duration] | None = None,
 ) -> NetworkCost:
     """Return the cost of a network; failed parts count, too.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from hocket._checks import instance_of
 from hocket._core import Topology
@@ -13,7 +13,7 @@ from hocket.topology import machines
 from hocket.topology.build import build_topology
 from hocket.topology.groups import GroupsLike, grouped
 from hocket.topology.slow import read_slow
-from hocket.topology.text import from_text, read_failures
+from hocket.topology.text import from_text, read_failures, several
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -108,16 +108,9 @@ def _load(
     slow: str | Sequence[str],
     option: str,
 ) -> Topology:
-    rates, delays = _several(bandwidth), _several(latency)
-    spec = from_text(str(text), bandwidth=rates, latency=delays, option=option, nodes=nodes)
-    devices, links = read_failures([failed] if isinstance(failed, str) else failed, option="failed")
+    spec = from_text(str(text), bandwidth=bandwidth, latency=latency, option=option, nodes=nodes)
+    devices, links = read_failures(several(failed), option="failed")
     spec = spec.with_failures([*spec.failed_nodes, *devices], [*spec.failed_links, *links])
-    parts = [slow] if isinstance(slow, str) else slow
-    topology = build_topology(spec.with_slow(read_slow(parts, option="slow"), "slow"))
+    slowed = read_slow(several(slow), option="slow")
+    topology = build_topology(spec.with_slow(slowed, "slow"))
     return topology if groups is None else grouped(topology, groups)
-
-
-def _several(value: Any) -> Any:
-    """Return a list of one, or a list as it is."""
-    is_one = value is None or isinstance(value, str) or not hasattr(value, "__len__")
-    return [value] if is_one and value is not None else value

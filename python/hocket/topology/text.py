@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 from hocket._checks import did_you_mean, is_decimal, list_of, nearest, whole
 from hocket._core.families import Family
@@ -98,11 +99,20 @@ def from_file(path: Path, nodes: int = 1) -> TopologySpec:
     return replace(read(values, lines, shown_path(path), path.stem), origin=shown_path(path))
 
 
+def several(value: Any) -> list[Any]:
+    """Return a list of one, or what there is several of as a list."""
+    is_one = isinstance(value, str) or not hasattr(value, "__len__")
+    try:
+        return [value] if is_one else list(value)
+    except TypeError:  # an array without dimensions
+        return [value]
+
+
 def from_text(
     text: str,
     *,
-    bandwidth: Sequence[Quantity] | None,
-    latency: Sequence[Duration] | None,
+    bandwidth: Quantity | Sequence[Quantity] | None,
+    latency: Duration | Sequence[Duration] | None,
     option: str = "--topology",
     nodes: int | None = None,
 ) -> TopologySpec:
@@ -126,6 +136,7 @@ def from_text(
     SpecError
         If it is none of these, or bandwidth, latency or nodes are missing or superfluous.
     """
+    bandwidth, latency = (None if each is None else several(each) for each in (bandwidth, latency))
     label = label_of(text)
     if label is not None:
         rest = text.partition("=")[2]
