@@ -158,7 +158,7 @@ def predict(
         found = replace(found, notes=(f"{hardware.about_nics}: {took}",))
     if kind not in COLLECTIVES:
         return found
-    limits = dict(_below(kind, network, found.times))
+    limits = dict(_below(kind, network, sorted(found.times, key=lambda each: each.size)))
     times = tuple(
         replace(each, below_bound=why_below(limits[each], each.seconds, used))
         if each in limits
