@@ -9,6 +9,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from hocket.topology.declared import FAMILIES
 
 ROOMS = (hk, hk.topology, hk.workload, hk.training, hk.traces, hk.routing, hk.nccl)
 CHAKRA = Path(__file__).parent / "data" / "chakra"
+NCCL = Path(__file__).parent / "data" / "nccl" / "four_t4"
 OWN = re.compile(
     r"missing \d+ required|unexpected keyword argument|takes .* positional argument|"
     r"multiple values for|required positional argument|No constructor defined|cannot create"
@@ -133,7 +135,17 @@ def good(name: str) -> dict[str, Any]:
         "costs": "no/such.yml",
     }
     there: dict[str, dict[str, Any]] = {
+        "hocket.compare_sizes": {"sizes": ["1 MB"]},
+        "hocket.deploy": {"topology": "ring:2@25GB/s,1us", "folder": "written"},
+        "hocket.export_plan": {"to": "msccl", "path": "written.xml"},
+        "hocket.timetable": {"collective": hk.collective_on("all-gather", topo, "1 MB")},
+        "hocket.topology.offloaded": {"topology": hk.topology.load("hgx_h100_8gpu_validated")},
+        "hocket.routing.fabric_flows": {"jobs": hk.routing.place(hosts, [job])},
         "hocket.nccl.ask_tuner": {"library": "no/such.so"},
+        "hocket.nccl.audit": {"topology": NCCL / "topo.xml", "graph": NCCL / "graph0.xml"},
+        "hocket.nccl.design_graphs": {"machine": hk.nccl.load_machine([(NCCL / "topo.xml", None)])},
+        "hocket.nccl.predict": {"topology": "dgx_a100_1box"},
+        "hocket.nccl.tuner_table": {"topology": "dgx_a100_1box"},
         "hocket.nccl.load_machine": {"files": [("no/such.xml", None)]},
         "hocket.nccl.write_graph": {"path": "written.xml", "graphs": ()},
         "hocket.training.epoch": {"all_reduce": 1000},
@@ -156,6 +168,7 @@ def good(name: str) -> dict[str, Any]:
         },
         "hocket.accelerator": {"name": "a100"},
         "hocket.measured": {"files": "no/such.log"},
+        "hocket.predict": {"topology": "dgx_a100_1box", "sizes": ["1 MB"]},
         "hocket.predict_plan": {"profile": "a100"},
         "hocket.predict_training": {"model": "gpt3-175b", "parallel": "tp=8", "batch": 8},
         "hocket.topology.export_topology": {"path": "written.yml", "to": "infragraph"},
@@ -195,13 +208,20 @@ def parameters(what: Callable[..., object]) -> list[inspect.Parameter]:
     return list(inspect.signature(what).parameters.values())
 
 
-def calls(name: str) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
-    """Give calls, each with one wrong value: its parameter, and the arguments by place and by name."""
+def calls(name: str, right: bool = False) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
+    """Give calls, each with one wrong value: its parameter, and the arguments by place and by name.
+
+    If `right`, the only one is that in which no value is wrong.
+    """
     what, known = PUBLIC[name], good(name)
     of = parameters(what)
     required = [each for each in of if each.default is inspect.Parameter.empty]
     by_place = [each for each in required if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     by_name = [each for each in required if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    if right:
+        keywords = {one.name: known[one.name] for one in by_name}
+        yield "", [known[one.name] for one in by_place], {**SMALL.get(name, {}), **keywords}
+        return
     for each in of:
         if each.kind is inspect.Parameter.VAR_KEYWORD:
             continue
@@ -218,10 +238,38 @@ def calls(name: str) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
 SMALL: dict[str, dict[str, Any]] = {
     "hocket.plan": {"size": "1 MB"},
     "hocket.compare": {"size": "1 MB"},
-    "hocket.deploy": {"collectives": ["all-reduce"], "sizes": ["1 MB"]},
+    "hocket.deploy": {"collectives": "all-reduce", "sizes": "1 KB"},
     "hocket.pareto": {"sizes": ["1 MB"]},
+    "hocket.plan_symmetric": {"size": "1 MB"},
+    "hocket.topology.from_networkx": {"default_bandwidth": "25 GB/s", "default_latency": "1 us"},
+    "hocket.workload.transformer": {"layers": 2, "hidden": 64, "heads": 4, "sequence": 16},
+    "hocket.routing.Job": {"parameters": 10**6, "data": 8, "compute": "20 us"},
 }
 """What else calls are given, where they would do much without it."""
+
+
+REFUSED = {
+    "hocket.autotune",  # measures
+    "hocket.check_file",
+    "hocket.design_network",
+    "hocket.import_plan",
+    "hocket.load_collective",
+    "hocket.load_sweep",
+    "hocket.measured",
+    "hocket.plan_pipelined",  # for 448 NPUs and more
+    "hocket.report_sweep",
+    "hocket.run_sweep",
+    "hocket.routing.load_jobs",
+    "hocket.nccl.ask_tuner",
+    "hocket.nccl.load_machine",
+    "hocket.nccl.read_graph",
+    "hocket.nccl.read_tuner",
+    "hocket.nccl.write_graph",  # of no graphs
+    "hocket.topology.mesh",  # of no sizes
+    "hocket.topology.price",
+    "hocket.topology.torus",
+}
+"""Whose values above are not right: most read a file, and there is none."""
 
 
 def test_names_are_found() -> None:
@@ -252,3 +300,12 @@ def test_wrong_values_are_refused_in_a_line(
         except Exception as error:
             leaks.append(f"{parameter}: {type(error).__name__} {error}")
     assert not leaks, "\n".join(dict.fromkeys(leaks))
+
+
+@pytest.mark.parametrize("name", sorted(PUBLIC))
+def test_right_values_are_taken(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Were one refused, no call above would come as far as the parameters that are looked at after it.
+    monkeypatch.chdir(tmp_path)
+    _, args, keywords = next(calls(name, right=True))
+    with pytest.raises(hk.Error) if name in REFUSED else nullcontext():
+        PUBLIC[name](*args, **keywords)

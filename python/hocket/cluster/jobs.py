@@ -450,7 +450,8 @@ class Job:
 
     def _check_placement(self) -> None:
         if self.hosts is None:
-            if self.placement is not None and self.placement not in POLICIES:
+            is_known = isinstance(self.placement, str) and self.placement in POLICIES
+            if self.placement is not None and not is_known:
                 known = f"policies are {', '.join(POLICIES)}, or list hosts"
                 hint = did_you_mean(str(self.placement)[:99], POLICIES, known)
                 raise SpecError("placement", f"there is no {shown(self.placement)}", hint)

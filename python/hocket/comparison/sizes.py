@@ -9,7 +9,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._checks import path_of
+from hocket._checks import check_function, path_of
 from hocket._results import ListResult
 from hocket.collectives.collective import Progress, StepsOf
 from hocket.collectives.sizes import sizes_of
@@ -125,6 +125,7 @@ def compare_sizes(
     >>> [format(each.size, ",.0f") for each in found.crossovers]
     []
     """
+    check_function("progress", progress)
     network, keywords["gpu"] = network_and_gpu(topology, keywords.get("gpu"))
     wanted = sizes_of(sizes)
     made = [

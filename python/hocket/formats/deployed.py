@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hocket._checks import check_function, path_of
+from hocket._checks import check_function, instance_of, path_of
 from hocket._options import options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, said
 from hocket.collectives.collective import Progress
@@ -163,6 +163,8 @@ def deploy(
     given = options_of(DeployOptions, options, keywords)
     check_function("progress", progress)
     target = path_of("folder", folder)
+    if machine is not None:
+        instance_of(Machine, "machine", machine, "make one by hk.nccl.load_machine(...)")
     network, gpu = network_and_gpu(topology, gpu)
     if machine is None and isinstance(topology, str | PathLike):
         machine = machine_of(from_text(str(topology), bandwidth=None, latency=None))

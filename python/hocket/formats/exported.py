@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from os import PathLike
 
-from hocket._checks import path_of
+from hocket._checks import check_function, instance_of, path_of
 from hocket._options import options_of
 from hocket._results import HIDDEN, Result, figure, name_of, said
 from hocket.collectives.collective import Progress
@@ -117,6 +117,8 @@ def export_plan(
     assert kind.export is not None
     said = heeded(options_of(ExportOptions, options, {}), kind, kind.exports)
     target = path_of("path", path)
+    instance_of(Plan, "plan", plan, "make one by hk.plan(...)")
+    check_function("progress", progress)
     if not kind.is_folder:
         check_target(target)
     plan.verify(progress=progress)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from hocket import _core
+from hocket._checks import check_function, instance_of
+from hocket._options import options_of
 from hocket._results import HIDDEN, Column, ListResult, Result, figure, picoseconds, said
 from hocket.collectives.collective import Progress, collective_on
 from hocket.collectives.outcome import OnCollective, bound_parts
@@ -187,10 +189,11 @@ def audit(
     >>> found = hk.nccl.audit("topo.xml", "graph.xml")  # doctest: +SKIP
     >>> found.gap  # doctest: +SKIP
     """
+    instance_of(str, "kind", kind, f"give one of {', '.join(KINDS)}")
+    planning = options_of(PlanOptions, options, {})
+    check_function("progress", progress)
     machine = load_machine(_pairs(topology, graph), _count(nodes))
-    return audit_machine(
-        machine, kind=kind, size=size, options=options or PlanOptions(), progress=progress
-    )
+    return audit_machine(machine, kind=kind, size=size, options=planning, progress=progress)
 
 
 def audit_machine(

@@ -18,7 +18,7 @@ from os import PathLike
 from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket._checks import path_of, whole
+from hocket._checks import list_of, path_of, whole
 from hocket._core import Topology
 from hocket._results import ListResult, Result, said
 from hocket.errors import InfeasibleError, SpecError
@@ -254,7 +254,8 @@ def _communicators(
     library: Library, network: Topology, groups: Iterable[Sequence[int]]
 ) -> tuple[dict[tuple[int, int], Library], list[str]]:
     """Return the library by ranks and nodes, and a sentence for each of these that it cannot predict."""
-    listed = [tuple(each) for each in groups] or [tuple(range(network.npu_count))]
+    listed = [list_of("groups", each) for each in list_of("groups", groups)]
+    listed = listed or [list(range(network.npu_count))]
     names = network.device_names[: network.npu_count]
     node_of = {npu: i for i, node in enumerate(network.groups) for npu in node}
     found: dict[tuple[int, int], set[int]] = {}
