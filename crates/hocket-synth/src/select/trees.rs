@@ -444,9 +444,9 @@ mod tests {
         for (kind, npus, bytes, size) in [
             (AllGather, 1_100, 1_000, 0),
             (ReduceScatter, 1_100, 1_000, 0),
-            (AllReduce, 500, 400, 400),
+            (AllReduce, 440, 400, 400),
         ] {
-            let parts = if kind == AllReduce { 500 } else { 1 };
+            let parts = if kind == AllReduce { 440 } else { 1 };
             let ring = build::ring(npus, gb_per_s(25), Time::from_ns(700), ways).expect("a ring");
             let ring = Arc::new(ring);
             let collective = Collective::among_all(kind, &ring, bytes).expect("a collective");

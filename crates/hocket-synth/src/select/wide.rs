@@ -544,7 +544,7 @@ mod tests {
                 "too many, by others' count"
             );
         }
-        assert_eq!(trees(AllReduce, 511), None);
+        assert_eq!(trees(AllReduce, FROM_ALONE as u64 - 1), None);
         assert_eq!(trees(AllReduce, 4096), Some(*SHARED.start()));
         assert_eq!(trees(Broadcast, 4096), None);
     }
