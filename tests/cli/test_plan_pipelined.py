@@ -34,7 +34,7 @@ def test_auto_keeps_one_piece_of_each_tree_of_a_broken_network(hocket: Any) -> N
         ("line:600@50GB/s,700ns", {"kind": "all-gather"}),
         ("line:600@50GB/s,700ns", {"npus": "0-520"}),
         ("line:600@50GB/s,700ns", {"output": "plan.parquet"}),
-        ("line:500@50GB/s,700ns", {}),
+        ("line:440@50GB/s,700ns", {}),
     ],
 )
 def test_others_are_planned_as_a_whole(
