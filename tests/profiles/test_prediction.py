@@ -48,6 +48,10 @@ def test_each_size_is_below_the_bound_as_if_it_were_alone(
     assert any(below) == (times > 1)
 
 
+def test_the_largest_size_has_a_bound_too(network: Topology) -> None:
+    assert hk.predict("all-gather", network, sizes=[(1 << 63) - 1]).times[0].below_bound is None
+
+
 def test_one_size_after_the_other_is_as_all_at_once(network: Topology) -> None:
     quick, sizes = too_quick(4), [10**k + k for k in range(3, 11)]
     together = hk.predict("all-reduce", network, sizes=sizes, profile=quick).times

@@ -197,7 +197,7 @@ def _not_met(kind: str, network: Topology, size: int, seconds: float) -> Bound |
         if of == kind and on is network and larger >= size and time >= limit:
             return None
     step = 1 << max(size.bit_length() - 4, 0)
-    for larger in (-(-size // step) * step, size):  # at most an eighth more, for all sizes below it
+    for larger in dict.fromkeys((size | (step - 1), size)):  # at most an eighth more
         found = bound(network, collective_on(kind, network, larger))
         if time >= found.time_ps:
             _MET.append((kind, network, larger, found.time_ps))

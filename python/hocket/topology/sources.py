@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
-from hocket._checks import instance_of
+from hocket._checks import instance_of, list_of
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.topology import machines
 from hocket.topology.build import build_topology
 from hocket.topology.groups import GroupsLike, grouped
 from hocket.topology.slow import read_slow
-from hocket.topology.text import from_text, read_failures, several
+from hocket.topology.text import from_text, read_failures
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -109,8 +109,12 @@ def _load(
     option: str,
 ) -> Topology:
     spec = from_text(str(text), bandwidth=bandwidth, latency=latency, option=option, nodes=nodes)
-    devices, links = read_failures(several(failed), option="failed")
+    devices, links = read_failures(_listed("failed", failed), option="failed")
     spec = spec.with_failures([*spec.failed_nodes, *devices], [*spec.failed_links, *links])
-    slowed = read_slow(several(slow), option="slow")
+    slowed = read_slow(_listed("slow", slow), option="slow")
     topology = build_topology(spec.with_slow(slowed, "slow"))
     return topology if groups is None else grouped(topology, groups)
+
+
+def _listed(field: str, given: str | Sequence[str]) -> list[str]:
+    return [given] if isinstance(given, str) else list_of(field, given)

@@ -99,7 +99,7 @@ def from_file(path: Path, nodes: int = 1) -> TopologySpec:
     return replace(read(values, lines, shown_path(path), path.stem), origin=shown_path(path))
 
 
-def several(value: Any) -> list[Any]:
+def _several(value: Any) -> list[Any]:
     """Return a list of one, or what there is several of as a list."""
     is_one = isinstance(value, str) or not hasattr(value, "__len__")
     try:
@@ -136,7 +136,7 @@ def from_text(
     SpecError
         If it is none of these, or bandwidth, latency or nodes are missing or superfluous.
     """
-    bandwidth, latency = (None if each is None else several(each) for each in (bandwidth, latency))
+    bandwidth, latency = (None if each is None else _several(each) for each in (bandwidth, latency))
     label = label_of(text)
     if label is not None:
         rest = text.partition("=")[2]
